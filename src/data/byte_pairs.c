@@ -1,4 +1,4 @@
-/* Data sets of byte pair tokens: the tokenizer is in meta.json, as Hugging Face writes it. */
+/* Data sets of byte pair tokens. meta.json contains the tokenizer in Hugging Face's format. */
 #include "data/kind.h"
 #include "text/encode.h"
 #include "text/encoder.h"
@@ -8,7 +8,7 @@
 
 enum { SMALL_CACHE = 8 };
 
-/* A prompt: texts of special tokens are these tokens. */
+/* Encodes a prompt; texts of special tokens become these tokens. */
 static enum status encode(const struct vocabulary *v, const char *text, struct arena *a,
                           int32_t **ret_ids, int64_t *ret_count)
 {

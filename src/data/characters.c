@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Token id of each code point; -1 if the text does not contain it. */
+/* id: the token id of each code point, or -1 if the text does not contain it. */
 struct numbering {
     int32_t *id;
     int64_t characters;
@@ -66,7 +66,7 @@ static enum status tokenize(const char *text, int64_t bytes, struct arena *a, st
     return ST_OK;
 }
 
-/* Binary search: byte order of UTF-8 is the order of code points. -1: not found. */
+/* The id of a character, by binary search (UTF-8 sorts like code points); -1: not found. */
 static int32_t find(const struct vocabulary *v, const char *character)
 {
     int32_t low = 0, high = v->size - 1;

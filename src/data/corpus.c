@@ -33,10 +33,11 @@ struct writing {
     struct bpe_walk *walk;
     int id_bytes;
     int64_t end_id; /* of <|endoftext|> */
-    /* One document: where its validation part begins, and whether that is read; else 0. */
+    /* For a single document: where its validation part begins, how far it was read, and whether the
+     * validation part is being read. cut = 0: there are several documents. */
     int64_t cut, position;
     bool past_cut;
-    int64_t begun;          /* documents that were begun when the next unit begins */
+    int64_t begun;          /* number of documents before the next unit */
     int64_t *first_of_file; /* the number of the first document of each file */
     int64_t documents;
     struct output out[SPLIT_COUNT];
@@ -49,7 +50,7 @@ static bool is_single(const struct writing *w)
     return w->input.files == 1 && !w->input.file[0].jsonl;
 }
 
-/* The single document ends at its cut, and then again at its end. */
+/* A single document is read as two parts, which its cut separates. */
 static enum status read_some(void *user, char *ret, int64_t most, int64_t *ret_bytes)
 {
     struct writing *w = user;
@@ -72,7 +73,7 @@ static enum status next_part(void *user, bool *ret)
     return ST_OK;
 }
 
-/* Lines are documents; what is not a line of one is a part of the file's only document. */
+/* In a .jsonl file each line is a document; another file is one document. */
 static int64_t cut_unit(void *user, const char *text, int64_t bytes, struct stream_unit *u)
 {
     struct writing *w = user;
@@ -92,7 +93,7 @@ static int64_t cut_unit(void *user, const char *text, int64_t bytes, struct stre
     return bytes;
 }
 
-/* Characters of the single document, and where the tenth of its end begins, in bytes. */
+/* Finds the byte at which the last tenth of the single document, by characters, begins. */
 static enum status find_cut(struct writing *w)
 {
     enum { BLOCK = 1 << 16 };
@@ -245,7 +246,7 @@ static enum status encode_all(struct writing *w)
     return stream_run(&s);
 }
 
-/* Of a large split, the digest of the blocks that opening it verifies. */
+/* For a large split, computes the digest of the blocks that are verified when it is opened. */
 static enum status hash_blocks(struct writing *w, struct token_file *like, struct meta_split *m)
 {
     struct token_split split;
@@ -305,7 +306,7 @@ static enum status commit(struct writing *w, const char *folder, struct meta *m)
     return ST_OK;
 }
 
-/* What a failure left open. */
+/* Closes files and hashes that a failure left open. */
 static void discard(struct writing *w)
 {
     char unused[HASH_HEX];

@@ -1,9 +1,8 @@
-/* corpus.h - makes a data set of byte pair tokens from texts of any size, in flat memory.
+/* corpus.h - makes a data set of byte pair tokens from texts of any size, in constant memory.
  *
- * Documents end with <|endoftext|>, and each is training or validation data as a whole, by its
- * number and a seed. A single document has no end token; its last tenth, by characters, is the
- * validation data, as nanoGPT splits a text. The files depend on the texts and these rules alone,
- * not on the number of threads. */
+ * Each document ends with <|endoftext|>; its number and a seed decide whether it is training or
+ * validation data. A single document has no end token; its last tenth, by characters, is the
+ * validation data, as in nanoGPT. The files do not depend on the number of threads. */
 #ifndef DATA_CORPUS_H
 #define DATA_CORPUS_H
 
@@ -20,13 +19,13 @@ struct corpus {
     uint32_t seed;
     bool replace;
     int64_t threads;
-    /* Bytes on disk that were read, of how many; may be NULL. */
+    /* Called with the bytes on disk that were read so far, and with their total; may be NULL. */
     void (*each)(void *user, int64_t done, int64_t total);
     void *user;
 };
 
-/* Errors of dataset_write and of corpus_input.h. ST_FORMAT names the file and the line. ST_USAGE: a
- * split has no documents. */
+/* Errors of dataset_write and corpus_input.h. ST_FORMAT: the message names the file and the line.
+ * ST_USAGE: a split has no documents. */
 enum status corpus_write(const struct corpus *c, struct arena *a);
 
 #endif

@@ -13,7 +13,7 @@
 
 struct listing {
     struct corpus_input *c;
-    struct stat data_dir; /* not looked at in a folder: it has sets, no texts */
+    struct stat data_dir; /* skipped inside folders, since it has data sets and no texts */
     int room;
     struct arena *a;
 };
@@ -52,7 +52,7 @@ static int compare(const void *x, const void *y)
     return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
-/* Names that begin with a dot are not looked at. */
+/* Adds the files of a folder; names that begin with a dot are skipped. */
 static enum status add_folder(struct listing *l, const char *path, int depth)
 {
     enum { DEEPEST = 64 };
@@ -86,7 +86,7 @@ static enum status copy(int to, const char *folder)
     }
 }
 
-/* A copy is read twice, without a name. */
+/* Copies the standard input to an unlinked file, because it is read twice. */
 static enum status add_input(struct listing *l, const char *spool)
 {
     char path[FILE_TEMPORARY];

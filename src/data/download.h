@@ -8,11 +8,11 @@ struct remote_file {
     const char *url;
     const char *sha256; /* 64 hexadecimal digits */
     int64_t bytes;
-    bool about; /* `bytes` is right up to one in a hundred */
+    bool about; /* `bytes` may be too small by 1 % */
 };
 
-/* The file appears only if its digest matches. Network errors: ST_IO. Other contents:
- * ST_FORMAT, with prefixes of both digests. Built without libcurl: ST_UNSUPPORTED. */
+/* Creates the file only if its digest matches. ST_IO: a network error. ST_FORMAT: the digest
+ * differs; the message has prefixes of both. ST_UNSUPPORTED: built without libcurl. */
 enum status download(const struct remote_file *f, const char *path);
 
 #endif

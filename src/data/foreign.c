@@ -10,18 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Names of files in their order. */
+/* Names of files, sorted. */
 struct names {
     const char **name;
     int count;
 };
 
-/* What a folder has of each split. */
+/* The files of each split in a folder. */
 struct listing {
     const char *folder;
     struct names plain[SPLIT_COUNT];    /* train.bin; if there is none, train_*.bin */
     struct names prefixed[SPLIT_COUNT]; /* *_train.bin, *_train_*.bin */
-    bool has_pickle, has_magic;         /* meta.pkl; plain files begin like llm.c's */
+    bool has_pickle, has_magic;         /* has meta.pkl; plain files begin with llm.c's magic */
 };
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -91,7 +91,7 @@ static const struct shard_format *format_of(int32_t magic)
     return NULL;
 }
 
-/* The fields that are used; of a shorter file those that it has, the others 0. */
+/* Reads the fields that are used; fields beyond the end of a short file are 0. */
 static enum status read_header(const char *path, int32_t ret[HEADER_USED], int64_t *ret_bytes)
 {
     int fd;
@@ -126,7 +126,7 @@ static enum status read_shard(const char *path, struct token_file *ret,
     return ST_OK;
 }
 
-/* The tokenizer's files, if they lie beside the tokens; else the ids have no texts. */
+/* Opens the tokenizer in the folder, if there is one; otherwise the ids have no texts. */
 static enum status find_texts(const char *folder, int size, struct vocabulary *ret, struct arena *a)
 {
     struct tokenizer *t = ARENA_NEW(a, struct tokenizer, 1);
@@ -221,7 +221,8 @@ static const struct foreign_kind {
     {is_nanogpt, open_nanogpt},
 };
 
-/* No token of GPT-2 has the number that the magic ones begin with, so raw files are no shards. */
+/* Sets has_magic. Raw files never begin like shards, since GPT-2 has no token with the id that the
+ * magic numbers begin with. */
 static enum status look_at_header(struct listing *l, struct arena *a)
 {
     int32_t header[HEADER_USED];

@@ -1,17 +1,17 @@
-/* foreign.h - data sets of other programs, which are used as they are: THE table of kinds of such
- * folders, nanoGPT's and llm.c's. docs/FORMATS.md describes them.
+/* foreign.h - opens data sets of other programs (nanoGPT and llm.c) without converting them.
+ * docs/FORMATS.md describes their folders.
  *
- * A new kind of folder: how it is recognised and what it has, and its row in the table of
- * foreign.c. */
+ * A new kind of folder needs a function that recognizes it, a function that opens it, and a row in
+ * the table of foreign.c. */
 #ifndef DATA_FOREIGN_H
 #define DATA_FOREIGN_H
 
 #include "data/dataset.h"
 
 struct foreign_set {
-    const char *source; /* for readers: whose files these are */
-    const char *note;   /* to be told when the set is opened; NULL: nothing */
-    const char *counts; /* where the counts of tokens are from: "its size" */
+    const char *source; /* for messages: the program that wrote the files */
+    const char *note;   /* printed when the set is opened; NULL: nothing */
+    const char *counts; /* where the numbers of tokens are from: "its header" */
     struct vocabulary vocabulary;
     struct foreign_split {
         struct token_file *file; /* as token_file_open takes them, in the order of the split */
@@ -19,9 +19,8 @@ struct foreign_set {
     } split[SPLIT_COUNT];
 };
 
-/* Looks at the names in a folder, at headers and vocabularies, but not at tokens. *ret_found is
- * false if the folder is of no kind of the table, or does not exist. ST_FORMAT: a file of it is
- * damaged. */
+/* Reads the names in a folder, headers and vocabularies, but no tokens. *ret_found is false if the
+ * folder is of no known kind or does not exist. ST_FORMAT: a file is damaged. */
 enum status foreign_find(const char *folder, bool *ret_found, struct foreign_set *ret,
                          struct arena *a);
 

@@ -17,7 +17,7 @@ enum status loader_init(struct loader *l, const struct dataset *d, enum split sp
     return ST_OK;
 }
 
-/* Tokens first ... first + T. */
+/* Reads tokens first ... first + T; targets are the inputs shifted by one token. */
 static enum status read_row(const struct loader *l, int64_t first, int32_t *inputs,
                             int32_t *targets)
 {

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No vocabulary needs half of this: tokens have at most BPE_TEXT_MOST bytes, each at most two in
- * JSON, and the merges about twice as much. */
+/* More than twice what any vocabulary needs: tokens have at most BPE_TEXT_MOST bytes together, a
+ * byte takes at most two bytes in JSON, and the merges take about twice as much as the tokens. */
 enum { META_BYTES_MOST = 1 << 27 };
 
 const char *split_name(enum split split)

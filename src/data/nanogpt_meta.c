@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The texts by number; a text with a zero byte becomes "", which is not a character. */
+/* Reads the texts by id. A text with a zero byte becomes "", which invalid_entry refuses. */
 static enum status read_texts(const char *path, const struct pickle_dict *itos, int size,
                               const char **text, struct arena *a)
 {

@@ -1,4 +1,4 @@
-/* nanogpt_meta.h - meta.pkl, in which nanoGPT keeps the characters of a data set. */
+/* nanogpt_meta.h - reads meta.pkl, in which nanoGPT stores the characters of a data set. */
 #ifndef DATA_NANOGPT_META_H
 #define DATA_NANOGPT_META_H
 

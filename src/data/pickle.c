@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The known instructions, by Python's names. */
+/* The supported instructions, with Python's names. */
 enum {
     MARK = '(',
     STOP = '.',
@@ -48,7 +48,7 @@ enum {
 
 enum { PROTOCOL_LEAST = 2, PROTOCOL_MOST = 5 };
 
-/* Instructions that a refusal names: they import, call or build objects. */
+/* Names for the message that refuses an instruction, for example because it imports or calls. */
 static const struct {
     uint8_t code;
     const char *name;
@@ -60,7 +60,7 @@ static const struct {
     {')', "EMPTY_TUPLE"}, {'t', "TUPLE"},         {'G', "BINFLOAT"},
 };
 
-/* THE list of what a file of tensors may name. */
+/* The functions and classes that a file of tensors may refer to. */
 static const struct pickle_name {
     const char *module, *name, *both;
 } names[] = {
@@ -94,9 +94,9 @@ struct machine {
     enum pickle_kind kind;
     const uint8_t *data;
     int64_t bytes, at; /* `at`: the next byte */
-    int64_t begin;     /* of this instruction */
+    int64_t begin;     /* of the current instruction */
     struct values stack, memo;
-    int items; /* entries, elements and what holds them */
+    int items; /* dictionaries and lists, and their entries and elements */
     struct arena *arena;
     bool stopped;
 };
@@ -139,7 +139,7 @@ static enum status push_number(struct machine *m, int bytes, bool is_signed)
     return push(m, (struct pickle_value){.type = PICKLE_NUMBER, .number = number});
 }
 
-/* An integer of as many bytes as the first byte says. */
+/* Pushes an integer, whose number of bytes comes before it. */
 static enum status push_long(struct machine *m, int bytes_of_length)
 {
     uint64_t n;
@@ -170,7 +170,8 @@ static enum status push_dict(struct machine *m)
     return count_item(m);
 }
 
-/* Python's memo is a table; here it is a list, because what pickle writes numbers it from 0 on. */
+/* Stores the top of the stack in the memo. The memo is a list, because pickle numbers its entries
+ * from 0 on. */
 static enum status remember(struct machine *m, uint64_t index)
 {
     const struct values *s = &m->stack;
@@ -260,9 +261,9 @@ static enum status refuse(const struct machine *m, uint8_t code)
                                         : "dictionary of texts and numbers");
 }
 
-/* --- what files of tensors also have --------------------------------------------------------- */
+/* --- instructions of PICKLE_TORCH ------------------------------------------------------------ */
 
-/* The last n values, none of which is a mark. */
+/* *ret: the top n values of the stack, none of which may be a mark. */
 static enum status top(const struct machine *m, int n, struct pickle_value **ret)
 {
     const struct values *s = &m->stack;
@@ -274,7 +275,7 @@ static enum status top(const struct machine *m, int n, struct pickle_value **ret
     return ST_OK;
 }
 
-/* Replaces the values from `first` on, and the mark before them if there is one, by one value. */
+/* Replaces the values on the stack from `first` on by one value. */
 static enum status replace(struct machine *m, int first, struct pickle_value v)
 {
     m->stack.count = first;
@@ -294,7 +295,7 @@ static enum status move_to_list(struct machine *m, struct pickle_list *l, int fi
     return ST_OK;
 }
 
-/* A list or tuple of the values from `first` on; `mark` of them, 0 or 1, are a mark. */
+/* Replaces the values from `first` on by a list or tuple of them. mark = 1: the first is a mark. */
 static enum status make_list(struct machine *m, int first, int mark, bool is_tuple)
 {
     TRY(count_item(m));
@@ -416,7 +417,7 @@ static enum status import_values(struct machine *m)
     return push_name(m, v[0].text, v[0].number, v[1].text, v[1].number);
 }
 
-/* Nothing is called: the name and the arguments become a value. */
+/* Does not call anything; makes a value of the function's name and its arguments. */
 static enum status reduce(struct machine *m)
 {
     struct pickle_value *v;
@@ -434,7 +435,7 @@ static enum status reduce(struct machine *m)
     return ST_OK;
 }
 
-/* Fields of an OrderedDict, such as the _metadata of a state_dict, are no tensors. */
+/* Ignores the fields of an OrderedDict, such as the _metadata of a state_dict. */
 static enum status ignore_fields(struct machine *m)
 {
     struct pickle_value *v;
@@ -503,7 +504,7 @@ static enum status run_one(struct machine *m, uint8_t code)
     case PROTO:
         return check_protocol(m);
     case FRAME:
-        return take(m, 8, &n); /* a hint for readers that read in pieces */
+        return take(m, 8, &n); /* the length of a frame, which is not needed */
     case MARK:
         return push(m, (struct pickle_value){.type = PICKLE_MARK});
     case EMPTY_DICT:

@@ -1,6 +1,6 @@
-/* The reader does not trust the file. Entries are sorted by start offset. The first must start at
- * 0, each must start where the previous one ends, the last must end at the end of the file, and
- * each must have the size its shape implies. Then no tensors overlap, none exceeds the file, and
+/* Reads files without trusting them. Entries are sorted by start offset. The first must start at 0,
+ * each must start where the previous one ends, the last must end at the end of the file, and each
+ * must have the size that its shape implies. Then no tensors overlap, none exceeds the file, and
  * every byte belongs to one tensor. */
 #include "data/safetensors.h"
 
@@ -269,7 +269,7 @@ struct sink {
     FILE *stream;
     struct hash *hash;
     int64_t bytes;
-    int error; /* the first errno, which committing the file would lose */
+    int error; /* the errno of the first failed write */
 };
 
 static void write_bytes(struct sink *s, const void *bytes, int64_t n)

@@ -30,7 +30,7 @@ struct safetensor {
     enum safetensors_type type;
     int rank; /* 0: a scalar */
     int64_t dim[SAFETENSORS_RANK_MAX];
-    const void *data; /* to be written; NULL in an open file */
+    const void *data; /* the data to write; NULL in an open file */
     int64_t bytes;    /* ignored by safetensors_write */
     int64_t from;     /* offset of its data in an open file */
 };
@@ -51,9 +51,10 @@ enum status safetensors_open(struct safetensors *s, const char *path, struct are
 enum status safetensors_open_at(struct safetensors *s, const struct dir *at, const char *name,
                                 struct arena *a);
 void safetensors_close(struct safetensors *s);
-/* Reads a tensor's data, t->bytes of them. ST_IO, or ST_FORMAT if the file was cut meanwhile. */
+/* Reads a tensor's t->bytes bytes of data. ST_IO, or ST_FORMAT if the file was truncated after it
+ * was opened. */
 enum status safetensors_read(const struct safetensors *s, const struct safetensor *t, void *ret);
-/* NULL if there is no tensor of that name. */
+/* NULL: there is no tensor with this name. */
 const struct safetensor *safetensors_find(const struct safetensors *s, const char *name);
 /* The shape as text, "(768,2304)"; the caller provides the buffer. */
 const char *safetensors_shape(const struct safetensor *t, char buffer[128]);

@@ -21,11 +21,11 @@ static const struct remote_file tiny_shakespeare = {
     .bytes = 1115394,
 };
 
-/* Prints every verse as "Ge1:1 In the beginning ...", one a line. */
+/* Prints each verse on a line: "Ge1:1 In the beginning ...". */
 static const char bible_command[] = "bible -f gen1:1-rev22:21 2>/dev/null";
 enum { BIBLE_BYTES_LEAST = 4000000, COMMAND_NOT_FOUND = 127 };
 
-/* A text is read whole, and its tokens have two bytes each. */
+/* Fails if there is too little memory for the whole text and its tokens of two bytes. */
 static enum status check_text(const char *path)
 {
     int fd;
@@ -54,7 +54,8 @@ static enum status read_input(struct source_text *t, struct arena *a)
     return n < 0 ? fail(ST_IO, "the standard input: %s", strerror(errno)) : ST_OK;
 }
 
-/* First bytes of files that hold a text, and the command that prints it. */
+/* Fails for compressed files, which it recognizes by their first bytes; names the unpack
+ * command. */
 static enum status check_packed(const struct source_text *t)
 {
     static const char *const packed[][2] = {
@@ -85,7 +86,7 @@ enum status source_file(struct source_text *t, const char *path, struct arena *a
     return check_packed(t);
 }
 
-/* A byte order mark is dropped; CR LF and CR become LF. Returns the bytes of `to`. */
+/* Drops a byte order mark and converts CR LF and CR to LF. Returns the number of bytes in `to`. */
 static int64_t to_unix(const struct source_text *t, char *to)
 {
     int64_t n = 0, i = strncmp(t->text, BYTE_ORDER_MARK, 3) ? 0 : 3;
@@ -114,7 +115,7 @@ void source_newlines(struct source_text *t, bool convert, struct arena *a)
                 returns ? "has line ends with carriage returns (CR LF or CR)" : "");
 }
 
-/* A cached text is used only if its bytes are the expected ones. */
+/* Reads the cached text; false: it is missing or its SHA-256 is wrong. */
 static bool read_cached(struct source_text *t, const char *path, struct arena *a)
 {
     if (!file_exists(path)) return false;

@@ -10,20 +10,21 @@ struct source_text {
     const char *from; /* to print: "the cache, ~/.cache/strobe/tinyshakespeare.txt" */
 };
 
-/* A file of the user, or "-" for the standard input, unchanged. ST_FORMAT with the command that
- * unpacks it: a compressed text. */
+/* Reads a file, or the standard input ("-"), unchanged. ST_FORMAT: the file is empty or compressed;
+ * the message has the command that unpacks it. */
 enum status source_file(struct source_text *t, const char *path, struct arena *a);
 
-/* Converts line ends with carriage returns to \n and drops a byte order mark. Without `convert` it
- * warns that they become tokens. */
+/* Converts line ends with carriage returns to \n and drops a byte order mark. Without `convert`,
+ * only warns that they become tokens. */
 void source_newlines(struct source_text *t, bool convert, struct arena *a);
 
-/* Tiny Shakespeare: the file `from` if not NULL (unchanged), else the cache
- * ($XDG_CACHE_HOME/strobe, else ~/.cache/strobe), else downloaded, verified by its SHA-256, and
- * cached. With `fall_back`, without network: the King James Bible of Debian's bible-kjv. */
+/* Reads the file `from` (unchanged) or, if it is NULL, Tiny Shakespeare from the cache
+ * ($XDG_CACHE_HOME/strobe, else ~/.cache/strobe). If it is not cached, downloads it, verifies its
+ * SHA-256 and caches it. With `fall_back`, a failed download is replaced by the King James Bible of
+ * Debian's bible-kjv. */
 enum status source_shakespeare(struct source_text *t, const char *from, bool fall_back,
                                struct arena *a);
-/* The same text in the cache or downloaded: its path there. */
+/* The path of Tiny Shakespeare in the cache; downloads it if needed. */
 enum status source_shakespeare_path(const char **ret, struct arena *a);
 
 #endif

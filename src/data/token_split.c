@@ -43,7 +43,7 @@ static int file_of(const struct token_split *s, int64_t at)
     return low;
 }
 
-/* How many of n tokens from `first` on are in the file. */
+/* The number of tokens in the file among n tokens from `first` on. */
 static int64_t tokens_in(const struct shard *x, int64_t first, int64_t n)
 {
     return min_i64(n, x->first + x->file.count - first);

@@ -1,8 +1,8 @@
 /* token_split.h - the tokens of one split: one or several files (shards), read as if concatenated.
  *
- * How much of it is verified when it is opened does not depend on its size: all of a split of up to
- * TOKEN_SPLIT_MEMORY bytes, which then stays in memory; of a larger one TOKEN_SPLIT_BLOCKS blocks,
- * spread evenly, of which the first is at the beginning and the last at the end. */
+ * The work of verifying a split is bounded. A small split, of up to TOKEN_SPLIT_MEMORY bytes, is
+ * verified completely and then stays in memory. Of a larger split, TOKEN_SPLIT_BLOCKS evenly spread
+ * blocks are verified; the first is at the beginning and the last at the end. */
 #ifndef DATA_TOKEN_SPLIT_H
 #define DATA_TOKEN_SPLIT_H
 
@@ -26,7 +26,7 @@ struct token_split {
     } * shard;
 };
 
-/* 2 or 4: what the ids of a vocabulary need. */
+/* The bytes of an id of a vocabulary of this size: 2 or 4. */
 int token_bytes(int vocabulary);
 
 /* Opens files by token_file_open; all have the bytes_per_token of the first. Nothing is open after
@@ -35,25 +35,26 @@ enum status token_split_open(struct token_split *s, const struct token_file *lik
                              const char *source, struct arena *a);
 /* A zeroed struct is closed already. */
 void token_split_close(struct token_split *s);
-/* token_file_read, also across files. */
+/* Like token_file_read, also across files. */
 enum status token_split_read(const struct token_split *s, int64_t first, int64_t n, int vocabulary,
                              int32_t *ret);
 
 /* The path of the first file. */
 const char *token_split_path(const struct token_split *s);
 
-/* Whether opening verifies all of it. */
+/* Whether the split is small, so that all of it is verified. */
 bool token_split_is_small(const struct token_split *s);
-/* Where block i of a split of `count` tokens is, in tokens; false past the last one. A small split
- * is one block. */
+/* The first token and the number of tokens of block i in a split of `count` tokens; false: there is
+ * no block i. A small split is one block. */
 bool token_split_block(int64_t count, int bytes_per_token, int i, int64_t *ret_first,
                        int64_t *ret_n);
-/* Reads the blocks, or all with `whole`, and yields their SHA-256, of the bytes as in the files.
- * With `with_sizes` the digest begins with the tokens of each file (int64). Failures to read are
- * returned, one of a token (ST_FORMAT) in *ret_tokens. A small split is then in memory. */
+/* Reads the blocks or, with `whole`, all tokens, and computes the SHA-256 of their bytes in the
+ * files. With `with_sizes` the digest begins with the number of tokens of each file (int64).
+ * Returns read errors; *ret_tokens is ST_FORMAT if a token is invalid. A small split is kept in
+ * memory. */
 enum status token_split_scan(struct token_split *s, int vocabulary, bool whole, bool with_sizes,
                              char ret_digest[HASH_HEX], enum status *ret_tokens);
-/* What token_split_scan yields of the blocks, of tokens in memory. */
+/* Computes the digest of the blocks, as token_split_scan does, for tokens in memory. */
 void token_split_hash(const void *tokens, int64_t count, int bytes_per_token,
                       char ret_digest[HASH_HEX]);
 

@@ -23,7 +23,7 @@ static const struct gpt2_file {
       .bytes = 456318}},
 };
 
-/* Whether the file is there with the expected bytes. */
+/* Whether the file exists and has the expected SHA-256. */
 static bool is_cached(const char *path, const struct remote_file *f, struct arena *a)
 {
     char digest[HASH_HEX], *data;
@@ -62,14 +62,14 @@ static enum status open_gpt2(struct tokenizer *t, struct arena *a)
     return tokenizer_open(t, folder, a);
 }
 
-/* Id i is byte i. */
+/* A tokenizer without merges: id i is byte i, and id 256 is <|endoftext|>. */
 static enum status open_bytes(struct tokenizer *t, struct arena *a)
 {
     enum { BYTES = 256 };
     static const char end[] = "<|endoftext|>";
     struct token_text *text = ARENA_NEW(a, struct token_text, BYTES + 1);
     struct special_token *special = ARENA_NEW(a, struct special_token, 1);
-    char *bytes = arena_alloc(a, 2 * BYTES); /* each with a zero after it */
+    char *bytes = arena_alloc(a, 2 * BYTES); /* a zero follows each byte */
     for (int i = 0; i < BYTES; i++) {
         bytes[2 * i] = (char)i;
         text[i] = (struct token_text){bytes + 2 * i, 1};

@@ -1,4 +1,4 @@
-/* Data sets of tokens whose texts are not known: a vocabulary is a size, and id 12 reads <12>. */
+/* Data sets of tokens with unknown texts. A vocabulary is only a size; id 12 is shown as <12>. */
 #include "data/kind.h"
 
 #include <stdio.h>

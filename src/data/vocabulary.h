@@ -13,26 +13,26 @@ enum { VOCABULARY_MAX = 1 << 20 };
 struct vocabulary {
     const struct data_kind *kind;
     int size;
-    /* One of them: the text of each token, of characters in UTF-8 and sorted by code point; or the
-     * tokenizer, of the kind "bpe". */
+    /* Either `text`, the text of each token (for the kind "characters" in UTF-8, sorted by code
+     * point), or `tokenizer` (for the kind "bpe"). */
     const char *const *text;
     const struct tokenizer *tokenizer;
 };
 
-/* Converts text to token ids. Text that the vocabulary lacks is ST_USAGE, and the message names it;
- * text not of the kind (characters: invalid UTF-8) is ST_FORMAT, and the message has the byte. */
+/* Converts text to token ids. ST_USAGE: the vocabulary lacks some text, which the message names.
+ * ST_FORMAT: the text is invalid (for characters: not UTF-8); the message has the byte. */
 enum status vocabulary_encode(const struct vocabulary *v, const char *text, struct arena *a,
                               int32_t **ret_ids, int64_t *ret_count);
-/* The text of one token, to be shown; empty for an id without text (padding of the vocabulary). */
+/* The text of one token, for display; empty for an id without text (padding of the vocabulary). */
 const char *vocabulary_text(const struct vocabulary *v, int32_t id);
-/* Its bytes, which may be a part of a character, or zero. */
+/* The bytes of one token, which may be a part of a character and may include zeros. */
 struct token_text vocabulary_bytes(const struct vocabulary *v, int32_t id);
-/* Bytes of the text that a token stands for: 0 for a special token, such as the end of a document;
- * -1 if texts are not known. */
+/* The number of bytes of text that a token represents: 0 for a special token, such as the end of a
+ * document; -1 if texts are unknown. */
 int vocabulary_text_bytes(const struct vocabulary *v, int32_t id);
-/* Whether both give the same ids to the same texts, as far as the texts are known. */
+/* Whether both vocabularies give the same ids to the same texts, as far as texts are known. */
 bool vocabulary_same(const struct vocabulary *v, const struct vocabulary *w);
-/* Whether the texts of both are known and they do not. */
+/* Whether the texts of both are known and the vocabularies are not the same. */
 bool vocabulary_differs(const struct vocabulary *v, const struct vocabulary *w);
 /* Reads a vocabulary from the meta.json at `path`. */
 enum status vocabulary_read(struct vocabulary *v, const char *path, struct arena *a);

@@ -1,4 +1,5 @@
-/* Eight bytes at a time: table[k][b] is the checksum of the byte b followed by k zero bytes. */
+/* Processes eight bytes at a time; table[k][b] is the checksum of the byte b followed by k zero
+ * bytes. */
 #include "exchange/crc32.h"
 
 #include <pthread.h>

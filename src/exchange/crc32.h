@@ -4,8 +4,8 @@
 
 #include "base/base.h"
 
-/* The checksum of some bytes followed by `bytes` bytes of `data`; `crc` is that of the bytes
- * before, 0 if there are none. */
+/* Continues a checksum: `crc` is the checksum of the bytes before `data`, or 0 if there are
+ * none. */
 uint32_t crc32_add(uint32_t crc, const void *data, int64_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a model of any format is, as `strobe info` shows it. */
+/* Describes a model of any format, for `strobe info`. */
 #include "base/json.h"
 #include "base/visible.h"
 #include "exchange/exchange.h"
@@ -17,7 +17,7 @@ static void print_types(const struct exchange_model *m, struct str *s)
     }
 }
 
-/* Values and bytes of the parameters, without the state of an optimizer. */
+/* Counts values and bytes of the parameters, without the optimizer's state. */
 static void add_up(const struct exchange_model *m, int64_t *ret_values, int64_t *ret_bytes)
 {
     *ret_values = *ret_bytes = 0;
@@ -66,7 +66,7 @@ void exchange_print(const struct exchange_model *m, struct str *s)
     str_append(s, "\n");
 }
 
-/* JSON has valid UTF-8 only. */
+/* A JSON string with all bytes made visible, since JSON must be valid UTF-8. */
 static json_t *visible_json(const char *text)
 {
     struct str s = {};

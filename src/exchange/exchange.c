@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In the order in which a path is tried. */
+/* The formats are tried in this order. */
 static const struct exchange_format *const formats[] = {&exchange_strobe, &exchange_huggingface,
                                                         &exchange_nanogpt};
 
@@ -80,7 +80,7 @@ const struct exchange_tensor *exchange_find(const struct exchange_model *m, cons
     return m->tensors ? bsearch(&key, m->tensor, (size_t)m->tensors, sizeof key, compare) : NULL;
 }
 
-/* Its shape as the model has it. */
+/* The shape of a tensor in the model. */
 static struct safetensor shape_of(const struct exchange_tensor *t)
 {
     struct safetensor s = {.rank = t->rank};
@@ -109,7 +109,7 @@ static enum status check_tensor(const struct exchange_model *m, const struct par
                 m->path, p->name, safetensors_type_name(t->type));
 }
 
-/* One of the names that the model does not have, where there are more tensors than parameters. */
+/* Fails because there are more tensors than parameters; the message names one of them. */
 static enum status fail_more(const struct exchange_model *m, const struct model *model)
 {
     for (int i = 0; i < m->tensors; i++) {
@@ -122,7 +122,7 @@ static enum status fail_more(const struct exchange_model *m, const struct model 
     return fail(ST_FORMAT, "%s has more tensors than a GPT", m->path);
 }
 
-/* The keys of the model and the tensors describe the same model. */
+/* Checks that the keys of the model and the tensors describe the same model. */
 static enum status check(const struct exchange_model *m, struct arena *a)
 {
     struct config_model keys = m->config.model;
@@ -201,7 +201,7 @@ static float float_of_bits(uint32_t bits)
     return x.value;
 }
 
-/* IEEE 754 half precision, subnormal numbers included; exact. */
+/* From IEEE 754 half precision, including subnormal numbers; exact. */
 static float half_to_float(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h >> 15) << 31, exponent = h >> 10 & 31, fraction = h & 1023;
@@ -216,7 +216,7 @@ static float brain_to_float(uint16_t b)
 
 enum { CHUNK = 1 << 16 };
 
-/* `count` values of a tensor from value `from` on, as float32. */
+/* Reads `count` values of a tensor from value `from` on, as float32. */
 static enum status read_values(const struct exchange_model *m, const struct exchange_tensor *t,
                                int64_t from, int64_t count, float *ret)
 {
@@ -233,7 +233,7 @@ static enum status read_values(const struct exchange_model *m, const struct exch
     return ST_OK;
 }
 
-/* Of a matrix that the file has as (columns,rows). */
+/* Reads a matrix that is stored as (columns,rows). */
 static enum status read_transposed(const struct exchange_model *m, const struct exchange_tensor *t,
                                    float *ret)
 {

@@ -1,12 +1,11 @@
-/* exchange.h - THE table of formats in which other programs keep a GPT; models in and out of them.
+/* exchange.h - reads and writes models in the formats of other programs, which exchange.c lists.
  *
- * A format that is read lists its tensors under Strobe's names, which are Hugging Face's for GPT-2,
- * with the place of each in a file. Reading is the same for all: types become float32, (out,in)
- * becomes (in,out), positions are cropped and the vocabulary is padded. No file is trusted: shapes
- * are compared before memory is taken.
+ * The code of a format lists the tensors of a model under Strobe's names, which are Hugging Face's
+ * for GPT-2, with their places in files. Reading them is the same for all formats: types become
+ * float32, (out,in) becomes (in,out), positions are cropped and the vocabulary is padded. Files are
+ * not trusted: shapes are compared before memory is allocated.
  *
- * A new format: a file of its own beside huggingface.c, its declaration below, its row in
- * exchange.c. */
+ * A new format needs a file like huggingface.c, a declaration below, and a row in exchange.c. */
 #ifndef EXCHANGE_EXCHANGE_H
 #define EXCHANGE_EXCHANGE_H
 
@@ -18,107 +17,107 @@ struct exchange_model;
 struct exchange_source;
 
 struct exchange_format {
-    const char *name;   /* the value of `strobe export --to`; NULL: it is not written */
+    const char *name;   /* the value of `strobe export --to`; NULL: the format is only read */
     const char *ending; /* of the folder or file that is written: "-hf" */
-    bool states;        /* what is written has the state of the optimizer */
-    const char *what;   /* "a folder of Hugging Face" */
-    /* Whether a path is of this format, by a look at names and first bytes. */
+    bool states;        /* the optimizer's state is written */
+    const char *what;   /* for messages: "a folder of Hugging Face" */
+    /* Whether a path has this format, judging by names and first bytes. */
     bool (*is)(const char *path, struct arena *a);
     enum status (*open)(struct exchange_model *m, struct arena *a);
-    /* Compares the checksums that the file has, before its tensors are read; NULL: it has none. */
+    /* Compares the checksums of the file, before its tensors are read; NULL: there are none. */
     enum status (*verify)(const struct exchange_model *m);
     /* Writes a folder or file that does not exist yet. */
     enum status (*write)(const struct exchange_source *s, const char *path, struct arena *a);
 };
 extern const struct exchange_format exchange_huggingface;
-extern const struct exchange_format exchange_nanogpt; /* its ckpt.pt */
+extern const struct exchange_format exchange_nanogpt; /* ckpt.pt */
 extern const struct exchange_format exchange_strobe;  /* a checkpoint, ckpt/ITER of a run */
 
-/* What a tensor is for its parameter. Moments are the states of the optimizer, in their order. */
+/* A tensor is the weight of a parameter or one of the moments in the optimizer's state. */
 enum exchange_part { EXCHANGE_WEIGHT, EXCHANGE_MOMENT1, EXCHANGE_MOMENT2, EXCHANGE_PARTS };
 
 struct exchange_tensor {
     const char *name; /* of the parameter, "h.0.attn.c_attn.weight" */
     enum exchange_part part;
     enum safetensors_type type;
-    bool transposed; /* in the file it is (out,in) */
+    bool transposed; /* stored as (out,in) */
     int rank;
     int64_t dim[SAFETENSORS_RANK_MAX]; /* in the file */
-    int file;
-    int64_t from, bytes; /* its data in that file */
+    int file;                          /* index in exchange_model.file */
+    int64_t from, bytes;               /* of the data in that file */
 };
 
-/* Tensors of one file. */
+/* An open file with tensors. */
 struct exchange_file {
     const char *path;
     int fd;
 };
 
-/* A model that was opened. All but the files lives in the arena. */
+/* An open model. Everything except the file descriptors lives in the arena. */
 struct exchange_model {
     const struct exchange_format *format;
     const char *path;
-    struct config config; /* the keys that the format has; the others have their defaults */
-    int64_t vocab;        /* rows of its token table */
-    int64_t tokens;       /* those of them that are in the softmax; the others are padding */
+    struct config config; /* keys that the format does not have have their defaults */
+    int64_t vocab;        /* rows of the token table */
+    int64_t tokens;       /* rows that are tokens; the other rows are padding */
     struct exchange_tensor *tensor;
     int tensors, capacity;
     struct exchange_file *file;
     int files;
-    int64_t iter;         /* updates done; 0: unknown, or none */
+    int64_t iter;         /* updates done; 0: none or unknown */
     double best_val_loss; /* +infinity: unknown */
-    int states;           /* moments of each parameter that it has: of AdamW 2, of SGD 1; 0: none */
-    void *private;        /* of the format */
-    const struct vocabulary *vocabulary; /* of the run that a checkpoint is in; NULL: unknown */
-    const char *tokenizer;               /* what tokenizers_find takes; NULL: the format has none */
+    int states;           /* moments of each parameter: AdamW 2, SGD 1; 0: no optimizer state */
+    void *private;        /* for the format's own use */
+    const struct vocabulary *vocabulary; /* of the run, if this is its checkpoint; NULL: unknown */
+    const char *tokenizer;               /* argument for tokenizers_find; NULL: unknown */
 };
 
-/* Whether a word of the user is the name of a published model or a path of one of the formats. */
+/* Whether a word is the name of a published model or a path in one of the formats. */
 bool exchange_is(const char *word, struct arena *a);
-/* Whether it is a path of one of the formats. */
+/* Whether a word is a path in one of the formats. */
 bool exchange_is_path(const char *word, struct arena *a);
-/* Opens a published model by name, downloading it if need be, or a path; of a run, name the
- * checkpoint. Then the tensors are those
- * of m->config.model, no more and no less. ST_FORMAT, ST_UNSUPPORTED, ST_USAGE or ST_IO. */
+/* Opens a path (of a run: the path of a checkpoint), or a published model by name, which is
+ * downloaded if needed. Checks that the tensors are exactly those of m->config.model. ST_FORMAT,
+ * ST_UNSUPPORTED, ST_USAGE or ST_IO. */
 enum status exchange_open(struct exchange_model *m, const char *word, struct arena *a);
 void exchange_close(struct exchange_model *m);
-/* Compares checksums, where the format has some; call it before the weights are used. */
+/* Compares checksums, if the format has any; call it before the weights are used. */
 enum status exchange_verify(const struct exchange_model *m);
-/* The keys of the model alone: of a published one without a download. */
+/* Returns only the keys of the model; a published model is not downloaded. */
 enum status exchange_config(const char *word, struct config_model *ret, struct arena *a);
-/* Reads a parameter, or one of its m->states moments, into p's shape: positions beyond it
- * are left out, rows of the vocabulary beyond the file's are zero. All other sizes must be those of
+/* Reads a parameter, or one of its m->states moments, into p's shape: positions beyond p's are left
+ * out, rows of the vocabulary beyond the file's are zero. All other sizes must be those of
  * m->config.model. */
 enum status exchange_read(const struct exchange_model *m, const struct parameter *p,
                           enum exchange_part part, float *ret);
 
-/* Format, sizes, types and the state of the training, as lines or as an object. */
+/* Describe format, sizes, types and the state of the training, as lines or as a JSON object. */
 void exchange_print(const struct exchange_model *m, struct str *s);
 struct json_t *exchange_json(const struct exchange_model *m);
-/* Its tokens: by the tokenizer of the file, GPT-2's if it has as many, else ids without texts; a
- * warning says why a tokenizer cannot be used. */
+/* The tokens of a model: from its own tokenizer, or GPT-2's if the number of tokens fits, else ids
+ * without texts. Logs a warning if a tokenizer cannot be used. */
 enum status exchange_vocabulary(const struct exchange_model *m, struct vocabulary *ret,
                                 struct arena *a);
-/* A vocabulary of characters as the value of a tokenizer.json, which exchange_vocabulary reads. */
+/* A vocabulary of characters as a tokenizer.json that exchange_vocabulary can read. */
 struct json_t *exchange_characters_json(const struct vocabulary *v);
 
-/* For formats: appends a tensor. */
+/* The following functions are for the code of formats. Appends a tensor. */
 void exchange_add(struct exchange_model *m, struct exchange_tensor t, struct arena *a);
-/* A tensor of the file that was opened last, under the name that it has there. */
+/* Converts a tensor of the file that was opened last; keeps its name in the file. */
 struct exchange_tensor exchange_of(const struct exchange_model *m, const struct safetensor *t);
 /* Sets a key of m->config; `path` is for the message. ST_UNSUPPORTED: the value is out of range. */
 enum status exchange_set(struct exchange_model *m, const char *path, const char *key,
                          const char *to, struct arena *a);
-/* Call it after the last one. ST_FORMAT if two have the same name and part. */
+/* Sorts the tensors, for exchange_find. ST_FORMAT: two have the same name and part. */
 enum status exchange_sort(struct exchange_model *m);
-/* In a sorted list; NULL: there is none. */
+/* Finds a tensor; NULL: there is none. */
 const struct exchange_tensor *exchange_find(const struct exchange_model *m, const char *name,
                                             enum exchange_part part);
-/* The output head is the token table here. Drops lm_head.weight, which a file may have a second
- * time: if it is `tied`, or has the same values; otherwise ST_UNSUPPORTED. */
+/* In Strobe the token table is also the output head. Drops the tensor lm_head.weight if it is
+ * `tied` or has the values of the token table; otherwise ST_UNSUPPORTED. */
 enum status exchange_drop_head(struct exchange_model *m, bool tied);
 
-/* What a format writes. */
+/* The model that a format writes. */
 struct exchange_source {
     const char *from;            /* for messages */
     const struct config *config; /* vocab_size is the number of rows of the token table */
@@ -130,19 +129,19 @@ struct exchange_source {
         const char *name;
         int rank;
         int64_t dim[2];
-        const float *part[EXCHANGE_PARTS]; /* NULL: not there */
+        const float *part[EXCHANGE_PARTS]; /* NULL: missing */
     } * values;
     int count;
 };
 
-/* Writes an open model in another format, as a new folder or file. `vocabulary`: that of its
- * tokens; rows of the token table that are padding alone are left out. ST_UNSUPPORTED if the format
- * has no such model; ST_USAGE if `path` exists. */
+/* Writes an open model in another format, as a new folder or file. `vocabulary` has the model's
+ * tokens; padding rows of the token table are left out. ST_UNSUPPORTED: the format cannot express
+ * the model. ST_USAGE: `path` exists. */
 enum status exchange_write(const struct exchange_model *m, const struct vocabulary *vocabulary,
                            const struct exchange_format *f, const char *path, struct arena *a);
-/* NULL if there is none of that name, or it is not written. */
+/* The format with this name; NULL: there is none, or it is only read. */
 const struct exchange_format *exchange_find_format(const char *name);
-/* The names of all that are written, comma-separated. */
+/* The names of all formats that can be written, comma-separated. */
 const char *exchange_format_names(struct arena *a);
 
 #endif

@@ -1,6 +1,6 @@
-/* Hugging Face's folder of a GPT-2: config.json, and model.safetensors; in several files,
- * model.safetensors.index.json; or pytorch_model.bin. The matrices are those of its Conv1D,
- * (in,out), as here. */
+/* Reads Hugging Face's folder of a GPT-2: config.json, and model.safetensors,
+ * model.safetensors.index.json (weights in several files) or pytorch_model.bin. Matrices are stored
+ * as in Hugging Face's Conv1D, (in,out), as in Strobe. */
 #include "exchange/huggingface.h"
 
 #include "base/file.h"
@@ -34,7 +34,7 @@ static enum status read_json(const char *path, int64_t most, json_t **ret, struc
 
 /* --- config.json ------------------------------------------------------------------------------ */
 
-/* What the file must say, or not say, for the model to be the one that is computed here. */
+/* Keys with only one value that Strobe's GPT supports. */
 static const struct {
     const char *key;
     bool wanted, if_missing;
@@ -131,7 +131,8 @@ static enum status read_config(struct exchange_model *m, const char *path, const
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-/* Masks of attention, which older versions of transformers saved: "h.0.attn.bias". */
+/* Whether a tensor is an attention mask, which older versions of transformers saved, such as
+ * "h.0.attn.bias". */
 static bool is_mask(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -146,7 +147,7 @@ static const char *bare_name(const char *name)
     return name + (prefixed ? sizeof prefix - 1 : 0);
 }
 
-/* Keeps the descriptor of the file in `m`. */
+/* Adds the tensors of a file; `m` keeps its descriptor. */
 static enum status open_file(struct exchange_model *m, const char *path, struct arena *a)
 {
     struct safetensors s;
@@ -195,7 +196,7 @@ static enum status open_index(struct exchange_model *m, const char *index, struc
     return st;
 }
 
-/* What older versions of transformers wrote. */
+/* Reads pytorch_model.bin, which older versions of transformers wrote. */
 static enum status open_pickled(struct exchange_model *m, const char *path, struct arena *a)
 {
     TRY(torch_model_open(m, path, a));

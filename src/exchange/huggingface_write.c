@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* 1e-05 as it is, not with 17 digits. */
+/* Nine digits, so that 1e-05 is not written with 17 digits. */
 #define CONFIG_FLAGS (JSON_INDENT(2) | JSON_REAL_PRECISION(9))
 
 static const char end_of_text[] = "<|endoftext|>";
@@ -56,7 +56,7 @@ static void add(struct tensors *t, const char *name, int rank, const int64_t *di
     t->list[t->count++] = x;
 }
 
-/* GPT2LMHeadModel has biases in all layers; those that a model lacks are zeros. */
+/* Adds a bias of zeros, since GPT2LMHeadModel needs biases in all layers. */
 static void add_zeros(struct tensors *t, const struct exchange_values *v)
 {
     int64_t columns = v->dim[v->rank - 1];

@@ -1,5 +1,5 @@
-/* nanoGPT's ckpt.pt: a dictionary with the weights by the names of its modules, the state of AdamW
- * by numbers, model_args, iter_num and best_val_loss. Matrices are those of nn.Linear, (out,in). */
+/* Reads nanoGPT's ckpt.pt, a dictionary with the weights by name, the state of AdamW by number,
+ * model_args, iter_num and best_val_loss. Matrices are stored as in nn.Linear, (out,in). */
 #include "exchange/nanogpt.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -33,13 +33,13 @@ int *nanogpt_order(const struct model *m, int *ret_decayed, struct arena *a)
     return order;
 }
 
-/* In the out_dir of nanoGPT. */
+/* The file in an out_dir of nanoGPT. */
 static const char *in_folder(const char *path, struct arena *a)
 {
     return arena_printf(a, "%s/ckpt.pt", path);
 }
 
-/* A file that begins as a zip file or has an ending of PyTorch's; or its folder. */
+/* Whether a path is a zip file or has one of PyTorch's endings, or is a folder with ckpt.pt. */
 static bool is_checkpoint(const char *path, struct arena *a)
 {
     static const char *const endings[] = {".pt", ".pth", ".ckpt"};
@@ -62,7 +62,7 @@ static enum status fail_missing(const struct exchange_model *m, const char *what
                 m->path, what);
 }
 
-/* torch.compile, DistributedDataParallel and the module put prefixes before names. */
+/* A name without the prefixes of torch.compile, DistributedDataParallel and nanoGPT's module. */
 static const char *without_prefixes(const char *name)
 {
     static const char *const prefixes[] = {"_orig_mod.", "module.", "transformer."};
@@ -73,7 +73,7 @@ static const char *without_prefixes(const char *name)
     return name;
 }
 
-/* Old versions saved attention's mask. */
+/* Skips the attention masks that old versions of nanoGPT saved. */
 static enum status add_weights(struct exchange_model *m, const struct pickle_value *weights,
                                struct arena *a)
 {
@@ -115,7 +115,7 @@ static enum status read_args(struct exchange_model *m, const struct pickle_value
 
 /* --- the optimizer ---------------------------------------------------------------------------- */
 
-/* The values of the keys 0 to n - 1; NULL: there is none. */
+/* The values for the keys 0 to n - 1; NULL: there is no value. */
 static const struct pickle_value **by_number(const struct pickle_value *d, int n, struct arena *a)
 {
     const struct pickle_value **ret = ARENA_NEW(a, const struct pickle_value *, n);
@@ -127,7 +127,7 @@ static const struct pickle_value **by_number(const struct pickle_value *d, int n
     return ret;
 }
 
-/* The groups must be those of nanoGPT: matrices first, then the rest, numbered in that order. */
+/* Whether the groups are those of nanoGPT: matrices, then the rest, numbered in this order. */
 static bool has_groups(const struct pickle_value *groups, int decayed, int all)
 {
     int number = 0;
@@ -156,7 +156,7 @@ static enum status add_state(struct exchange_model *m, const struct pickle_value
     if (!same && !(step >= 1 && step < (double)m->iter && step == floor(step)))
         return fail(ST_FORMAT, "%s: the optimizer has done %g steps, but iter_num is %lld", m->path,
                     step, (long long)m->iter);
-    if (!same && number == 0) /* a loss scaler skips steps */
+    if (!same && number == 0) /* a loss scaler may skip steps */
         log_warning("%s: the optimizer has done %g steps in %lld iterations; it goes on as if "
                     "none had been skipped",
                     m->path, step, (long long)m->iter);

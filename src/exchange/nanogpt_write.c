@@ -9,9 +9,9 @@
 struct writing {
     struct torch_writer w;
     const struct exchange_source *s;
-    const int *order; /* of parameters in the optimizer; the first `decayed` with weight decay */
+    const int *order; /* from nanogpt_order; the first `decayed` parameters have weight decay */
     int decayed;
-    int (*storage)[EXCHANGE_PARTS]; /* of each parameter and part */
+    int (*storage)[EXCHANGE_PARTS]; /* number of the storage, by parameter and part */
     struct arena *a;
 };
 
@@ -24,7 +24,7 @@ static int64_t count(const struct exchange_values *v)
     return n;
 }
 
-/* (in,out) as (out,in). */
+/* Converts (in,out) to (out,in). */
 static void transpose(const struct exchange_values *v, const float *from, float *to)
 {
     int64_t rows = v->dim[0], columns = v->dim[1];
@@ -63,7 +63,7 @@ static void put_tensor(struct writing *x, int i, enum exchange_part part)
     torch_put_tensor(&x->w, x->storage[i][part], 0, v->rank, dim);
 }
 
-/* The token table has two names, its own and that of the head. */
+/* The token table is written under two names, its own and that of the output head. */
 static void put_weights(struct writing *x)
 {
     torch_begin(&x->w, TORCH_ORDERED_DICT);
@@ -104,7 +104,8 @@ static void put_key_none(struct writing *x, const char *key)
 
 /* --- the optimizer ---------------------------------------------------------------------------- */
 
-/* Each parameter has its own number of steps: PyTorch counts in place. */
+/* Each parameter needs its own storage for the number of steps, since PyTorch increments it in
+ * place. */
 static void put_state(struct writing *x)
 {
     bool has_moments = x->s->values[0].part[EXCHANGE_MOMENT2];
@@ -125,7 +126,8 @@ static void put_state(struct writing *x)
     torch_end(&x->w);
 }
 
-/* All keys of a group of PyTorch's AdamW: a loaded group replaces that of the optimizer. */
+/* Writes all keys of a group of PyTorch's AdamW, because a loaded group replaces the
+ * optimizer's. */
 static void put_group(struct writing *x, int first, int last, double decay)
 {
     static const char *const off[] = {"amsgrad", "maximize", "capturable", "differentiable"};
@@ -179,7 +181,7 @@ static void put_args(struct writing *x)
     torch_end(&x->w);
 }
 
-/* What its sample.py and readers of a checkpoint look at. */
+/* The configuration, for nanoGPT's sample.py and for people who read a checkpoint. */
 static void put_config(struct writing *x)
 {
     const struct config *c = x->s->config;
@@ -213,7 +215,7 @@ static void put_all(struct writing *x)
     torch_put_text(&x->w, "model_args");
     put_args(x);
     put_key_number(x, "iter_num", x->s->iter);
-    put_key_real(x, "best_val_loss", isfinite(best) ? best : 1e9); /* its own first value */
+    put_key_real(x, "best_val_loss", isfinite(best) ? best : 1e9); /* nanoGPT's initial value */
     torch_put_text(&x->w, "config");
     put_config(x);
     torch_end(&x->w);

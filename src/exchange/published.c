@@ -13,12 +13,12 @@
 
 struct published {
     const char *name;
-    double loss; /* nanoGPT's, of validation on OpenWebText */
+    double loss; /* validation loss on OpenWebText, from nanoGPT's README */
     int64_t n_layer, n_head, n_embd;
     struct remote_file weights;
 };
 
-/* The revision is a part of each address, so the bytes behind it do not change. */
+/* Each address contains the revision, so the file at the address never changes. */
 #define HUB                     "https://huggingface.co/openai-community/"
 #define WEIGHTS(name, revision) HUB name "/resolve/" revision "/model.safetensors"
 
@@ -94,7 +94,7 @@ static bool has_weights(const char *folder, struct arena *a)
            file_exists(arena_printf(a, "%s/model.safetensors.index.json", folder));
 }
 
-/* Where Hugging Face's programs keep what they download; NULL: nowhere. */
+/* The folder of Hugging Face's downloads; NULL: none. */
 static const char *hub_folder(struct arena *a)
 {
     const char *hub = getenv("HF_HUB_CACHE"), *home = getenv("HF_HOME"), *user = getenv("HOME");
@@ -103,10 +103,11 @@ static const char *hub_folder(struct arena *a)
     return user && *user ? arena_printf(a, "%s/.cache/huggingface/hub", user) : NULL;
 }
 
-/* The snapshot that its branch main leads to, if it has the weights; NULL: there is none. */
+/* The folder of the snapshot of branch main in Hugging Face's cache, if it has the weights; NULL:
+ * there is none. */
 static const char *in_hub(const struct published *p, struct arena *a)
 {
-    static const char *const owners[] = {"openai-community--", ""}; /* today, and before 2024 */
+    static const char *const owners[] = {"openai-community--", ""}; /* now; before 2024 */
     const char *hub = hub_folder(a);
     for (int i = 0; hub && i < COUNT_OF(owners); i++) {
         char revision[64];

@@ -1,4 +1,4 @@
-/* published.h - THE list of models that are known by name: GPT-2's four sizes. */
+/* published.h - the list of models that are known by name: GPT-2's four sizes. */
 #ifndef EXCHANGE_PUBLISHED_H
 #define EXCHANGE_PUBLISHED_H
 
@@ -12,12 +12,12 @@ const struct published *published_find(const char *name);
 const char *published_names(struct arena *a);
 /* The validation loss on OpenWebText that nanoGPT published (README, "baselines"); NAN: none. */
 double published_loss(const char *name);
-/* The keys of the model, without its files. */
+/* The keys of the model, without access to its files. */
 void published_config(const struct published *p, struct config_model *ret);
-/* The folder with its config.json and model.safetensors: in Strobe's cache
- * ($XDG_CACHE_HOME/strobe/NAME, else ~/.cache/strobe/NAME), in Hugging Face's ($HF_HUB_CACHE,
- * $HF_HOME/hub, else ~/.cache/huggingface/hub), or downloaded into Strobe's and verified by length
- * and SHA-256. ST_IO says which file to put where. */
+/* Finds the folder with the model's config.json and model.safetensors in Strobe's cache
+ * ($XDG_CACHE_HOME/strobe/NAME, else ~/.cache/strobe/NAME) or in Hugging Face's ($HF_HUB_CACHE,
+ * $HF_HOME/hub, else ~/.cache/huggingface/hub). Otherwise downloads the model to Strobe's cache and
+ * verifies its length and SHA-256. ST_IO: the message says which file to put where. */
 enum status published_get(const struct published *p, const char **ret_folder, struct arena *a);
 
 #endif

@@ -1,5 +1,5 @@
-/* Strobe's own checkpoint, so that a new run or an export begins with it as with any other file.
- * Its digests are verified by train/checkpoint.c, which finds it. */
+/* Strobe's own checkpoint as a format, so that a new run or an export can read it like a file of
+ * another program. train/checkpoint.c, which finds checkpoints, verifies the digests. */
 #include "base/file.h"
 #include "base/json.h"
 #include "exchange/exchange.h"
@@ -16,7 +16,7 @@ static bool is_checkpoint(const char *path, struct arena *a)
            file_exists(arena_printf(a, "%s/%s", path, tensor_files[0]));
 }
 
-/* The endings of the names of moments, by optimizer. */
+/* Endings of the names of moments (SGD: .momentum, AdamW: .m and .v). */
 static const struct {
     const char *ending;
     enum exchange_part part;
@@ -64,7 +64,7 @@ static enum status read_state(struct exchange_model *m, const char *path, struct
                  *iter = json_object_get(root, "iter");
     enum status st = config ? config_read_memory(&m->config, path, arena_strdup(a, config), a)
                             : fail(ST_FORMAT, "%s has no \"config\"", path);
-    if (st == ST_USAGE) st = ST_FORMAT; /* not the user's fault */
+    if (st == ST_USAGE) st = ST_FORMAT; /* the file is wrong, not the command line */
     m->iter = json_integer_value(iter);
     if (st == ST_OK && (!json_is_integer(iter) || m->iter < 0))
         st = fail(ST_FORMAT, "%s has no number \"iter\"", path);
@@ -73,7 +73,7 @@ static enum status read_state(struct exchange_model *m, const char *path, struct
     return st;
 }
 
-/* All states of its optimizer, or none. */
+/* Checks that the file has all states of its optimizer, or none. */
 static enum status check_states(const struct exchange_model *m)
 {
     enum optimizer_kind kind = m->config.train.optimizer;
@@ -83,7 +83,7 @@ static enum status check_states(const struct exchange_model *m)
                 m->path, optimizer_words[kind]);
 }
 
-/* The rows of the table beyond the tokens are padding. */
+/* Finds the number of tokens; the other rows of the token table are padding. */
 static enum status read_vocabulary(struct exchange_model *m, struct arena *a)
 {
     const char *path = arena_printf(a, "%s/../../vocabulary.json", m->path);

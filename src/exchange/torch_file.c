@@ -18,7 +18,7 @@ static const char pickle_name[] = "/data.pkl";
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Before 1.6 a file was a row of pickles, the first of which is a number. */
+/* Before PyTorch 1.6 a file was a sequence of pickles, the first of which is a number. */
 static enum status check_not_legacy(const char *path)
 {
     char begin = 0;
@@ -29,7 +29,7 @@ static enum status check_not_legacy(const char *path)
     enum status st = file_read_range(fd, path, 0, min_i64(bytes, 1), &begin);
     zip_close(&file);
     TRY(st);
-    if (begin != '\x80') return ST_OK; /* with which every pickle begins */
+    if (begin != '\x80') return ST_OK; /* every pickle begins with this byte */
     return fail(ST_UNSUPPORTED,
                 "%s was written by PyTorch before 1.6 or in its format of then, or is a bare "
                 "pickle: load it with torch.load and save it again with torch.save",
@@ -62,7 +62,7 @@ static const struct zip_entry *find(const struct torch_file *f, const char *name
     return e;
 }
 
-/* Files of PyTorch before 2.1 do not say. */
+/* Checks the byte order. PyTorch before 2.1 did not write it. */
 static enum status check_order(const struct torch_file *f)
 {
     char order[8] = "";
@@ -122,7 +122,7 @@ void torch_close(struct torch_file *f)
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-/* What is being looked at, for messages. */
+/* The tensor that is being checked, for messages. */
 struct look {
     const struct torch_file *file;
     const char *name;
@@ -160,7 +160,7 @@ static bool find_type(const struct pickle_value *v, enum safetensors_type *ret)
     return false;
 }
 
-/* ('storage', class, key, device, elements): sets type and storage. */
+/* Sets type and storage from the tuple ('storage', class, key, device, elements). */
 static enum status find_storage(const struct look *l, const struct pickle_value *v,
                                 struct torch_tensor *t)
 {
@@ -197,7 +197,7 @@ static const char *tuple_text(const struct pickle_list *l, char text[256])
     return text;
 }
 
-/* Sets the shape, and how many elements that is. */
+/* Sets the shape and the number of elements. */
 static enum status find_shape(const struct look *l, const struct pickle_value *size,
                               const struct pickle_value *stride, struct torch_tensor *t,
                               int64_t *ret_elements)
@@ -238,7 +238,7 @@ enum status torch_tensor(const struct torch_file *f, const char *name, const str
     if (is_call(v, TORCH_UTILS "." TORCH_PARAMETER) && v->list->count) v = &v->list->item[0];
     if (!is_call(v, TORCH_UTILS "." TORCH_TENSOR) || v->list->count < 4)
         return fail_tensor(&l, "is not a tensor");
-    /* storage, offset in elements, shape, strides; then what training alone needs */
+    /* The arguments are: storage, offset in elements, shape, strides, and some for training. */
     const struct pickle_value *argument = v->list->item;
     int64_t elements = 0;
     TRY(find_storage(&l, &argument[0], &t));

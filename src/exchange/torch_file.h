@@ -1,8 +1,8 @@
-/* torch_file.h - reads the files that torch.save writes since PyTorch 1.6: a zip file with a
+/* torch_file.h - reads files that torch.save of PyTorch 1.6 or later writes: a zip file with a
  * pickle, PREFIX/data.pkl, and the bytes of each storage, PREFIX/data/KEY.
  *
- * Nothing in a file is run (data/pickle.h), and no file is trusted. ST_FORMAT, ST_UNSUPPORTED and
- * ST_IO name the file and what to do. */
+ * No code of a file is run (data/pickle.h), and files are not trusted. The messages of ST_FORMAT,
+ * ST_UNSUPPORTED and ST_IO name the file and what to do. */
 #ifndef EXCHANGE_TORCH_FILE_H
 #define EXCHANGE_TORCH_FILE_H
 
@@ -10,23 +10,23 @@
 #include "data/safetensors.h"
 #include "exchange/zip.h"
 
-/* An open file; all but the descriptor lives in the arena. */
+/* An open file; everything except the descriptor lives in the arena. */
 struct torch_file {
     struct zip_file zip;
-    struct pickle_value root; /* what was saved */
+    struct pickle_value root; /* the object that was saved */
     /* private to torch_file.c */
     const char *prefix;
     struct arena *arena;
-    bool *is_checked; /* of zip.entry: its checksum is right */
+    bool *is_checked; /* for each zip.entry: its checksum was found to be right */
 };
 
-/* Where a tensor is. Its elements are in order, the last dimension contiguous. Two tensors can have
- * the same bytes (tied weights): then their `from` are equal. */
+/* A tensor and its place in the file. Its elements are contiguous, in row-major order. Tied weights
+ * are two tensors with the same `from`. */
 struct torch_tensor {
     enum safetensors_type type;
     int rank; /* 0: a scalar */
     int64_t dim[SAFETENSORS_RANK_MAX];
-    int64_t from, bytes; /* its data, in the file */
+    int64_t from, bytes; /* of its data in the file */
     const struct zip_entry *storage;
 };
 
@@ -36,15 +36,15 @@ enum status torch_open(struct torch_file *f, const char *path, struct arena *a);
 void torch_close(struct torch_file *f);
 /* Whether a value is a tensor or a parameter, valid or not. */
 bool torch_is_tensor(const struct pickle_value *v);
-/* Finds a tensor: its data is in the file, but has not been read. `name` is for messages.
- * ST_UNSUPPORTED: its elements are not in order (a transposed view), or it has more than
- * SAFETENSORS_RANK_MAX dimensions. */
+/* Finds a tensor in the file without reading its data. `name` is for messages. ST_UNSUPPORTED: its
+ * elements are not in order (a transposed view), or it has more than SAFETENSORS_RANK_MAX
+ * dimensions. */
 enum status torch_tensor(const struct torch_file *f, const char *name, const struct pickle_value *v,
                          struct torch_tensor *ret);
-/* Compares the checksum of a tensor's storage, once for each storage; for callers that read the
- * bytes by themselves. One thread at a time. */
+/* Checks the checksum of a tensor's storage, once for each storage; for callers that read the bytes
+ * themselves. Not thread-safe. */
 enum status torch_check(const struct torch_file *f, const struct torch_tensor *t);
-/* Reads a tensor's data, t->bytes of them, and checks it as torch_check does. */
+/* Reads a tensor's t->bytes bytes of data and checks the checksum. */
 enum status torch_read(const struct torch_file *f, const struct torch_tensor *t, void *ret);
 
 #endif

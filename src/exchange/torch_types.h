@@ -1,4 +1,4 @@
-/* torch_types.h - how torch.save names types; included by torch_file.c and torch_write.c only. */
+/* torch_types.h - torch.save's names of types; included by torch_file.c and torch_write.c only. */
 #ifndef EXCHANGE_TORCH_TYPES_H
 #define EXCHANGE_TORCH_TYPES_H
 
@@ -9,7 +9,7 @@
 #define TORCH_UTILS     "torch._utils"
 
 struct torch_type {
-    const char *storage; /* the class of its storages, in the module torch */
+    const char *storage; /* the storage class of this type in the module torch */
     int bytes;           /* of an element */
 };
 extern const struct torch_type torch_types[SAFETENSORS_TYPE_COUNT];

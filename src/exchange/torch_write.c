@@ -1,5 +1,5 @@
-/* Writes pickles of protocol 2, whose instructions are all that weights_only=True allows. Values
- * are not remembered: torch.load shares storages by their keys. */
+/* Writes pickles of protocol 2 with instructions that weights_only=True allows. The pickles use no
+ * memo; torch.load shares storages by their keys. */
 #include "exchange/torch_write.h"
 
 #include "base/checked.h"
@@ -107,7 +107,7 @@ void torch_put_tensor(struct torch_writer *w, int storage, int64_t from, int ran
     put_number(w, from);
     put_tuple(w, rank, dim);
     put_tuple(w, rank, stride);
-    put_code(w, "\x89" ORDERED_DICT "tR"); /* needs no gradient, has no hooks */
+    put_code(w, "\x89" ORDERED_DICT "tR"); /* requires_grad=False, no hooks */
 }
 
 void torch_put_text(struct torch_writer *w, const char *text)
@@ -180,7 +180,7 @@ static void put_record(struct torch_writer *w, const char *name, const char *tex
     zip_writer_add(&w->zip, name, text, (int64_t)strlen(text));
 }
 
-/* As in PyTorch: a hash of the names and one of the checksums, 20 digits each. */
+/* As PyTorch does, writes a hash of the names and a hash of the checksums, 20 digits each. */
 static void put_identity(struct torch_writer *w)
 {
     uint64_t names = 0xcbf29ce484222325, sums = names; /* FNV-1a */

@@ -1,5 +1,5 @@
-/* torch_write.h - writes files that torch.load reads, with weights_only=True too (PyTorch 1.6 and
- * later).
+/* torch_write.h - writes files that torch.load of PyTorch 1.6 or later reads, even with
+ * weights_only=True.
  *
  *     TRY(torch_writer_open(&w, path, a));
  *     int wte = torch_put_storage(&w, SAFETENSORS_F32, weights, 50304 * 768);
@@ -9,8 +9,9 @@
  *     torch_end(&w);
  *     TRY(torch_writer_commit(&w));
  *
- * One value is written, most often a dictionary: between its begin and end keys and values take
- * turns. A call in a wrong place is a BUG. The first error of writing is kept until the commit. */
+ * A file has one value, most often a dictionary. Between the begin and the end of a dictionary,
+ * keys and values alternate. A call in a wrong place is a BUG. The commit reports the first write
+ * error. */
 #ifndef EXCHANGE_TORCH_WRITE_H
 #define EXCHANGE_TORCH_WRITE_H
 
@@ -38,16 +39,16 @@ struct torch_writer {
     int storages, capacity;
 };
 
-/* Begins a file; the arena must live until the commit. What is at the path is replaced by the
- * commit. */
+/* Begins a file; the arena must live until the commit, which replaces any file at the path. */
 enum status torch_writer_open(struct torch_writer *w, const char *path, struct arena *a);
-/* Writes the data of a storage now; returns its number. Can be called at any time. */
+/* Writes the data of a storage immediately; returns its number. Can be called at any time. */
 int torch_put_storage(struct torch_writer *w, enum safetensors_type type, const void *data,
                       int64_t elements);
-/* A tensor of the elements of a storage from `from` on, in order. Tensors can share elements. */
+/* Writes a tensor whose contiguous elements begin at element `from` of a storage. Tensors can share
+ * elements. */
 void torch_put_tensor(struct torch_writer *w, int storage, int64_t from, int rank,
                       const int64_t *dim);
-/* UTF-8. */
+/* `text` is UTF-8. */
 void torch_put_text(struct torch_writer *w, const char *text);
 void torch_put_number(struct torch_writer *w, int64_t number);
 void torch_put_real(struct torch_writer *w, double number);
@@ -55,7 +56,7 @@ void torch_put_bool(struct torch_writer *w, bool value);
 void torch_put_none(struct torch_writer *w);
 void torch_begin(struct torch_writer *w, enum torch_kind kind);
 void torch_end(struct torch_writer *w);
-/* Writes the pickle, syncs and names the file; on failure nothing is left of it. */
+/* Writes the pickle, syncs the file and gives it its name; on failure the file is removed. */
 enum status torch_writer_commit(struct torch_writer *w);
 void torch_writer_discard(struct torch_writer *w);
 

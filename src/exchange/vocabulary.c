@@ -1,4 +1,4 @@
-/* The tokens of a model of another program. */
+/* Finds the tokens of a model of another program. */
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -14,7 +14,8 @@ enum { CHARACTERS_BYTES_MOST = 1 << 24 };
 
 static const char each_character[] = "[\\s\\S]";
 
-/* Each character is a token, and the texts of tokens are joined without blanks. */
+/* Describes a tokenizer in which each character is a token and decoding joins texts without
+ * blanks. */
 json_t *exchange_characters_json(const struct vocabulary *v)
 {
     json_t *ids = json_object();
@@ -33,7 +34,7 @@ static bool has_text(const json_t *object, const char *key, const char *text)
     return found && !strcmp(found, text);
 }
 
-/* Whether the tokenizer is one as above; then its characters. */
+/* Reads the characters of a tokenizer that exchange_characters_json wrote; false: it is another. */
 static bool read_characters(const json_t *root, struct vocabulary *ret, struct arena *a)
 {
     const json_t *model = json_object_get(root, "model"), *ids = json_object_get(model, "vocab");
@@ -53,7 +54,7 @@ static bool read_characters(const json_t *root, struct vocabulary *ret, struct a
     return data_characters.invalid_entry(ret) < 0;
 }
 
-/* False if the file is missing or another tokenizer. */
+/* Reads the folder's tokenizer.json; false: the file is missing or has another tokenizer. */
 static bool open_characters(const char *folder, struct vocabulary *ret, struct arena *a)
 {
     const char *path = arena_printf(a, "%s/tokenizer.json", folder);
@@ -70,7 +71,7 @@ static bool open_characters(const char *folder, struct vocabulary *ret, struct a
 
 /* --- any -------------------------------------------------------------------------------------- */
 
-/* The table of GPT-2's tokens may have rows for padding. */
+/* Whether a token table has GPT-2's size; it may have padding rows. */
 static bool is_gpt2(int64_t vocab)
 {
     enum { PADDING_MOST = 128 };

@@ -1,6 +1,7 @@
-/* The reader does not trust the file. Sizes are compared with the file before memory is taken. The
- * entries are sorted by offset, and each must begin after the data of the one before; the last ends
- * before the directory. So no entries overlap, and no data is outside of the file. */
+/* Reads zip files without trusting them. Sizes are compared with the file's before memory is
+ * allocated. The entries are sorted by offset; each must begin after the data of the entry before,
+ * and the last must end before the directory. So entries do not overlap, and all data is inside the
+ * file. */
 #include "exchange/zip.h"
 
 #include "exchange/crc32.h"
@@ -13,7 +14,7 @@
 
 enum { TAIL_MOST = ZIP_LOCATOR64_BYTES + ZIP_END_BYTES + UINT16_MAX, PIECE = 1 << 20 };
 
-/* A number of n <= 8 bytes, the lowest first. */
+/* A little-endian number of n <= 8 bytes. */
 static uint64_t get(const uint8_t *at, int n)
 {
     uint64_t number = 0;
@@ -43,7 +44,7 @@ static enum status fail_entry(const struct zip_file *z, const struct zip_entry *
 
 struct directory {
     uint64_t count, bytes, from;
-    uint64_t end; /* where what follows it begins */
+    uint64_t end; /* offset of the record that follows the directory */
 };
 
 static bool agrees(uint64_t narrow, uint64_t wide, uint64_t most)
@@ -51,7 +52,7 @@ static bool agrees(uint64_t narrow, uint64_t wide, uint64_t most)
     return narrow == most || narrow == wide;
 }
 
-/* `end` is the narrow record at the offset `at`, after which only a comment follows. */
+/* Reads the zip64 end record. `end` is the other end record, at offset `at`. */
 static enum status read_end64(const struct zip_file *z, const uint8_t *locator, const uint8_t *end,
                               uint64_t at, struct directory *d)
 {
@@ -106,13 +107,13 @@ static enum status read_end(const struct zip_file *z, struct arena *a, struct di
 
 /* --- the directory ---------------------------------------------------------------------------- */
 
-/* Size, stored size and offset of an entry, as far as its record has them. */
+/* Size, stored size and (if has_header) offset of an entry. */
 struct sizes {
     uint64_t bytes, stored, header;
     bool has_header;
 };
 
-/* Replaces the fields that are in the extra field instead. */
+/* Replaces fields with the value ZIP_WIDE32 by their values in the zip64 extra field. */
 static bool widen(const uint8_t *extra, uint64_t n, struct sizes *s)
 {
     uint64_t *wide[3], count = 0;
@@ -133,7 +134,7 @@ static bool widen(const uint8_t *extra, uint64_t n, struct sizes *s)
     return false;
 }
 
-/* Nothing is extracted; such a name was made to hurt those who do. */
+/* Whether a name is safe for programs that extract the file; Strobe itself extracts nothing. */
 static bool is_safe_name(const char *name, uint64_t n)
 {
     if (!n || memchr(name, 0, n) || *name == '/' || *name == '\\') return false;
@@ -158,7 +159,7 @@ static enum status check_method(const struct zip_file *z, const struct zip_entry
     return ST_OK;
 }
 
-/* Reads the record at `at`, of which `left` bytes are there; returns how many it has. */
+/* Reads the directory record at `at`, where `left` bytes are left; *ret is its length. */
 static enum status read_record(const struct zip_file *z, const uint8_t *at, uint64_t left,
                                struct arena *a, struct zip_entry *e, uint64_t *ret)
 {
@@ -185,7 +186,7 @@ static enum status read_record(const struct zip_file *z, const uint8_t *at, uint
     return ST_OK;
 }
 
-/* Whether the header before the data says the same; sets e->from. `end`: where data must end. */
+/* Checks that the local header agrees with the directory; sets e->from. Data must end at `end`. */
 static enum status read_local(const struct zip_file *z, struct zip_entry *e, int64_t end,
                               uint8_t *buffer)
 {

@@ -1,5 +1,5 @@
-/* zip_format.h - the records of a zip file; included by zip.c and zip_write.c only. The offsets are
- * those of PKWARE's APPNOTE.TXT, chapter 4.3. */
+/* zip_format.h - the records of a zip file (PKWARE's APPNOTE.TXT, chapter 4.3); included by zip.c
+ * and zip_write.c only. */
 #ifndef EXCHANGE_ZIP_FORMAT_H
 #define EXCHANGE_ZIP_FORMAT_H
 
@@ -21,7 +21,7 @@ enum {
     ZIP_LOCATOR64_BYTES = 20,
 };
 
-/* A field of this value is in the extra field ZIP_EXTRA64 or in the zip64 records instead. */
+/* These values mean that the number is in the extra field ZIP_EXTRA64 or in the zip64 records. */
 #define ZIP_WIDE16 0xffffu
 #define ZIP_WIDE32 0xffffffffu
 

@@ -1,4 +1,4 @@
-/* Sizes and checksum of an entry are known before its data, so they are written before it. */
+/* Writes the sizes and checksum of an entry before its data, since they are known in advance. */
 #include "exchange/crc32.h"
 #include "exchange/zip.h"
 #include "exchange/zip_format.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* A record that is put together. */
+/* A record that is being assembled. */
 struct record {
     uint8_t byte[128];
     int n;
@@ -35,7 +35,7 @@ static int64_t narrowed(const struct zip_writer *w, int64_t number)
     return number >= w->narrow ? ZIP_WIDE32 : number;
 }
 
-/* The fields that both headers of an entry have: flags to the length of the name. */
+/* Appends the fields that both headers of an entry have, from the flags to the name's length. */
 static void put_common(struct record *r, const struct zip_writer *w, const struct zip_entry *e)
 {
     enum { DATE = 1 << 5 | 1 }; /* 1980-01-01 */
@@ -61,7 +61,7 @@ static void write_local(struct zip_writer *w, const struct zip_entry *e)
         put(&extra, 8, e->bytes);
         put(&extra, 8, e->bytes);
     }
-    /* torch.save's field of padding, which has 4 bytes and as many letters as are needed. */
+    /* As torch.save does, adds an extra field of 4 bytes and as many letters as are needed. */
     int64_t name = (int64_t)strlen(e->name), at = w->at + ZIP_LOCAL_BYTES + name + extra.n + 4;
     int64_t padding = round_up(at, ZIP_ALIGNMENT) - at;
     put(&extra, 2, PADDING);

@@ -7,11 +7,11 @@
 enum { ACCUMULATE_TIMES = 1000, ACCUMULATIONS = 8 };
 
 struct accumulation {
-    const char *name, *why; /* "fp32 += fp16"; a sentence */
+    const char *name, *why; /* "fp32 += fp16"; a sentence that explains the sum */
     enum narrow of_sum, of_addend;
-    bool kahan;         /* compensated summation: adds the rounding error in the next step */
-    double addend, sum; /* exact values of the formats */
-    int stuck;          /* the last addition that changed the sum; 0: the sum grew to the end */
+    bool kahan;         /* compensated summation: each step adds the last step's rounding error */
+    double addend, sum; /* numbers of their formats */
+    int stuck; /* the last addition that changed the sum; 0: the sum grew to the end, or Kahan */
 };
 
 void accumulate_all(struct accumulation ret[ACCUMULATIONS]);

@@ -11,7 +11,7 @@ static struct add_number number_of(enum narrow f, double x)
                                exponent};
 }
 
-/* Shifts to the right; the last bit becomes sticky. */
+/* Shifts to the right. The last bit becomes 1 if any dropped bit is 1 (sticky). */
 static uint32_t shift_right(uint32_t x, int places)
 {
     if (places == 0) return x;

@@ -1,7 +1,7 @@
 /* add.h - one addition in a number format, step by step, as hardware does it.
  *
- * A significand is an integer of `fraction` bits after the point. While two of them are added they
- * have three bits more: guard, round, and sticky, which is 1 if any bit beyond them is 1. */
+ * A significand is an integer whose last `fraction` bits are after the point. The addition appends
+ * three bits: guard, round, and sticky, which is 1 if any bit to its right is 1. */
 #ifndef LAB_ADD_H
 #define LAB_ADD_H
 
@@ -17,25 +17,23 @@ struct add_number {
 
 struct addition {
     enum narrow format;
-    double given[2], term[2]; /* as typed; rounded to the format */
+    double given[2], term[2]; /* the caller's numbers; the same rounded to the format */
     double result;
-    /* term[0] + term[1] = exact + rest: the nearest double, and what that leaves, if it can be
-     * represented. */
+    /* term[0] + term[1] = exact + rest, where exact is the nearest double. */
     double exact, rest;
-    /* A term or the sum is infinite or NaN: what follows is not set. */
-    bool special;
+    bool special; /* a term is infinite or NaN; the fields below are not set */
     struct add_number of[2];
-    int larger;    /* the term of the larger magnitude, which keeps its place */
-    int shift;     /* places that the other one moves to the right */
-    uint32_t lost; /* its bits that fall off, as an integer of `shift` bits, 32 at most */
+    int larger;    /* index of the term with the larger magnitude, which is not shifted */
+    int shift;     /* bits that the significand of the smaller term is shifted to the right */
+    uint32_t lost; /* the bits that this shift drops, as an integer of min(shift, 32) bits */
     /* These have ADD_EXTRA more bits. */
     struct add_number aligned, sum, normal;
-    int moved; /* places to the left that normalise the sum, at most `fraction`; -1: to the right */
-    bool up;   /* the magnitude was rounded up */
-    bool tie;  /* it was halfway between two numbers */
-    bool carried;              /* rounding up made it a power of two */
-    struct add_number rounded; /* before the largest number is considered */
-    bool overflow;             /* rounded is beyond the largest number */
+    int moved;    /* bits that the sum is shifted to the left to normalise it; -1: 1 to the right */
+    bool up;      /* the magnitude was rounded up */
+    bool tie;     /* the sum was halfway between two numbers */
+    bool carried; /* rounding up made it a power of two */
+    struct add_number rounded; /* the sum if exponents were unlimited */
+    bool overflow;             /* rounded is larger than the format's largest number */
 };
 
 void add_numbers(enum narrow f, double a, double b, struct addition *ret);

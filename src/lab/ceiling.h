@@ -1,4 +1,4 @@
-/* ceiling.h - a copy by the device itself, which rungs and formulas are compared with. */
+/* ceiling.h - the fastest plain copy of the device, with which rungs and formulas are compared. */
 #ifndef LAB_CEILING_H
 #define LAB_CEILING_H
 
@@ -6,7 +6,7 @@
 
 struct arena;
 
-/* The driver's copy on a GPU, in stream order; on a CPU memcpy by all threads. */
+/* On a GPU the driver's copy, in stream order; on a CPU memcpy by all threads. */
 enum status ceiling_copy(const struct device *d, void *context, void *to, const void *from,
                          int64_t bytes);
 /* "the driver's copy", "memcpy by 2 threads" */

@@ -1,8 +1,8 @@
-/* cpu.h - what the rungs of ladders on a CPU include.
+/* cpu.h - the header that every CPU rung includes.
  *
- * A rung is a file with one function, RUNG(LADDER_NAME), which works on the call c. The Makefile
- * compiles it once for each instruction set, as it does the kernels of backend/cpu/vector, whose
- * vectors of W floats it uses: vf_load, vf_store and the operators of C. */
+ * A CPU rung is a file with one function, RUNG(LADDER_NAME), which reads its arguments from c. The
+ * Makefile compiles the file once for each instruction set. The rung uses the vectors of W floats
+ * of backend/cpu/vector: vf_load, vf_store and the operators of C. */
 #ifndef LAB_CPU_H
 #define LAB_CPU_H
 
@@ -13,12 +13,12 @@
     void VEC(name)(const struct lab_call *); \
     void VEC(name)(const struct lab_call *c)
 
-/* In a loop: the compiler keeps it as it is written, one step at a time. Without it, it would make
- * vectors of scalars, and a call of memcpy of a loop that copies. It is no instruction. */
+/* In a loop body, keeps the compiler from vectorizing the loop or replacing it by a call of memcpy.
+ * It generates no instruction. */
 #define AS_WRITTEN __asm__ volatile("")
 
-/* Stores around the caches; p is a multiple of the vector's size. A normal store where the
- * instruction set, or gcc for it, has no such store. */
+/* Non-temporal store, which bypasses the caches; p is aligned to the vector's size. A normal store
+ * where the instruction set or the compiler has no such store. */
 INLINE void vf_stream(float *p, vf a)
 {
 #if defined(__AVX512F__)
@@ -32,7 +32,7 @@ INLINE void vf_stream(float *p, vf a)
 #endif
 }
 
-/* Streamed stores are ordered by nothing else. */
+/* Orders non-temporal stores before all later stores. */
 INLINE void vf_stream_end(void)
 {
 #if defined(__SSE2__) && !defined(VEC_PLAIN)

@@ -1,6 +1,5 @@
-/* A recursive descent over the text. Nodes are appended when their operands are known, so operands
- * precede their users and every evaluation is one loop over the nodes. Only parentheses, calls and
- * signs recurse; FORMULA_DEPTH bounds them. */
+/* A recursive-descent parser. It appends a node after the node's operands, so evaluation is one
+ * loop over the nodes. Only parentheses, calls and signs recurse, at most FORMULA_DEPTH deep. */
 #include "lab/formula.h"
 
 #include "base/str.h"
@@ -19,8 +18,8 @@
 struct parser {
     const char *text, *const *name;
     int names;
-    int at;                /* of the next byte */
-    int token, token_ends; /* the last token */
+    int at;                /* the next byte to read */
+    int token, token_ends; /* first byte of the last token, and the byte after it */
     int depth;
     struct formula_node *node;
     int nodes;
@@ -28,7 +27,7 @@ struct parser {
 
 /* --- errors ----------------------------------------------------------------------------------- */
 
-/* Appends bytes first ... last - 1 in their visible form; returns how many columns they take. */
+/* Appends bytes first ... last - 1, with unprintable ones made visible; returns their columns. */
 static int append_visible(struct str *s, const char *text, int first, int last)
 {
     int columns = 0;
@@ -43,7 +42,8 @@ static int append_visible(struct str *s, const char *text, int first, int last)
 
 enum status formula_fail(const char *text, int at, const char *format, ...)
 {
-    enum { WHOLE = 80, BEFORE = 48, AFTER = 24 }; /* bytes; of a longer one, around the error */
+    /* Longer formulas than WHOLE bytes are cut BEFORE and AFTER the error. */
+    enum { WHOLE = 80, BEFORE = 48, AFTER = 24 };
     char sentence[512];
     va_list args;
     va_start(args, format);
@@ -88,7 +88,7 @@ static int word_bytes(const char *at)
     return n;
 }
 
-/* The bytes of "12", "1.5", ".5", "2." or "1e-6"; 0: not a number. */
+/* The length of a number such as "12", "1.5", ".5", "2." or "1e-6"; 0: not a number. */
 static int number_bytes(const char *at)
 {
     int n = 0, digits = 0;
@@ -106,7 +106,7 @@ static int number_bytes(const char *at)
     return n;
 }
 
-/* The token at `at` as an error shows it: a word, a number, an operator or one character. */
+/* The length of the token at `at`: a word, a number, an operator or one character. */
 static int token_bytes(const char *at)
 {
     int n = word_bytes(at), ignored;
@@ -130,7 +130,7 @@ static bool take_character(struct parser *p, char c)
     return true;
 }
 
-/* What an error that begins with this token should advise; NULL: nothing special. */
+/* The advice for an error at this token; NULL: none. */
 static const char *advice_at(const char *at)
 {
     static const struct {
@@ -152,7 +152,7 @@ static const char *advice_at(const char *at)
     return NULL;
 }
 
-/* A token that cannot be where it is. */
+/* Fails because the next token cannot follow what precedes it. */
 static enum status unexpected(const struct parser *p)
 {
     const char *at = p->text + p->at, *advice = advice_at(at);
@@ -194,7 +194,7 @@ static int append(struct parser *p, struct formula_node n)
     return p->nodes++;
 }
 
-/* A node of the operator or function at byte `at`. */
+/* Appends a node for the operator or function at byte `at`. */
 static int apply(struct parser *p, enum formula_kind kind, int at, int args, const int *arg)
 {
     struct formula_node n = {.kind = kind, .at = at, .args = args};
@@ -257,7 +257,7 @@ static enum status deeper(struct parser *p)
                         FORMULA_DEPTH);
 }
 
-/* The rest of a group after its "(", which is at byte `opened`. */
+/* Reads the ")" of the "(" at byte `opened`. */
 static enum status close_group(struct parser *p, int opened)
 {
     if (take_character(p, ')')) return ST_OK;

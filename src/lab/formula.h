@@ -46,18 +46,18 @@ enum formula_kind {
 
 struct formula_node {
     enum formula_kind kind;
-    int at, bytes;   /* its operator, name or number in the text */
-    double number;   /* FORMULA_NUMBER; */
-    int64_t integer; /* the same as an integer, */
-    bool is_integer; /* if it is written as one that fits */
-    int name;        /* FORMULA_NAME: which of the names */
-    int args;        /* operands, earlier nodes: */
-    int arg[FORMULA_ARGS];
+    int at, bytes;         /* where the operator, name or number is in the text */
+    double number;         /* FORMULA_NUMBER: the value */
+    int64_t integer;       /* FORMULA_NUMBER: the value as an integer, valid if is_integer */
+    bool is_integer;       /* the number is written as an integer that fits into 64 bits */
+    int name;              /* FORMULA_NAME: index of the name */
+    int args;              /* number of operands */
+    int arg[FORMULA_ARGS]; /* indices of the operands, which are earlier nodes */
 };
 
 struct formula {
     const char *text;
-    const struct formula_node *node; /* operands before their users; the last is the result */
+    const struct formula_node *node; /* operands precede their users; the last node is the result */
     int nodes;
 };
 
@@ -66,30 +66,31 @@ struct formula_dual {
     double x, d;
 };
 
-/* The result lives in the arena. ST_USAGE: the text is no formula of these names. */
+/* The result lives in the arena. ST_USAGE: the text is not a formula with these names. */
 enum status formula_parse(struct formula *ret, const char *text, const char *const *names, int n,
                           struct arena *a);
-/* An ST_USAGE error at byte `at`: the sentence, and in further lines the formula and the caret. */
+/* Fails with ST_USAGE. The message is the sentence, the formula, and a caret below byte `at`. */
 enum status formula_fail(const char *text, int at, const char *format, ...) PRINTF_LIKE(3, 4);
 /* The name of a function, or the sign of an operator. */
 const char *formula_kind_name(enum formula_kind k);
 
-/* In double. Only the chosen side of min, max and where contributes; a <= b is not b < a. */
+/* Evaluates in double. min, max and where return one operand and ignore the other. a <= b is
+ * defined as not b < a, which is true if one is NaN. */
 double formula_value(const struct formula *f, const double *values);
 /* The value of every node. */
 void formula_values(const struct formula *f, const double *values, double *ret);
 /* The value, and the derivative with respect to name number `name`. */
 struct formula_dual formula_derivative(const struct formula *f, const double *values, int name);
-/* The same with every operation rounded to fp32 or bf16, and how far it may be off then: a bound
- * to first order. `certain`: no comparison or kink is so close that rounding may decide it. */
+/* Value and derivative with each operation rounded to fp32 or bf16; first-order error bound. */
 struct formula_rounded {
-    struct formula_dual dual, off;
-    bool certain;
+    struct formula_dual dual, off; /* the rounded value; the bound */
+    bool certain; /* no comparison or kink is so close that rounding may change its side */
 };
 struct formula_rounded formula_rounded(const struct formula *f, const double *values, int name,
                                        enum narrow to);
-/* In integers: / rounds towards zero; overflow, a division by zero, and functions other than min,
- * max, abs and where are errors, unless where does not choose their side. */
+/* Evaluates in integers; / rounds towards zero. ST_USAGE: an overflow, a division by zero, a number
+ * that is not an integer, or a function other than min, max, abs and where, except in the operand
+ * that a where does not choose. */
 enum status formula_integer(const struct formula *f, const int64_t *values, int64_t *ret);
 
 #endif

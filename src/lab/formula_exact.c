@@ -18,13 +18,14 @@ static enum status make_points(enum dtype dtype, uint32_t sequence, int64_t n, v
     return reference_convert(*ret_exact, DT_F64, *ret, dtype, n);
 }
 
-/* The type that a variant rounds every operation to. */
+/* The format to which a variant rounds every operation. */
 static enum narrow type_of_steps(enum formula_variant v, enum dtype dtype)
 {
     return dtype == DT_BF16 && v == FORMULA_SEPARATE ? NARROW_BF16 : NARROW_FP32;
 }
 
-/* Point `i` of output `k` for one variant: the value (0), or the gradient of tensor k - 1. */
+/* Sets off and judge of point i for one variant. Output k is the value (0) or the gradient of
+ * tensor k - 1. */
 static void bound(const struct formula_rounded *r, double df, int64_t i, int k,
                   enum formula_variant v, struct formula_expected *e)
 {
@@ -77,11 +78,11 @@ struct formula_judged formula_judge(const struct formula_exact *e, int output,
                                     enum formula_variant v, int operators, const double *y,
                                     int64_t n)
 {
-    static const double FACTOR = 2; /* functions are less exact than one rounding */
+    static const double FACTOR = 2; /* functions such as exp have larger errors than one rounding */
     const struct formula_expected *x = &e->out[output];
     bool bf16 = e->dtype == DT_BF16;
     double unit = type_of_steps(v, e->dtype) == NARROW_BF16 ? 0x1p-9 : 0x1p-24;
-    double least = bf16 ? 4e-3 : 2e-6; /* a rounded result, inexact functions */
+    double least = bf16 ? 4e-3 : 2e-6; /* for the result's rounding and inexact functions */
     double off = 0, norm = 0, rounding = 0, worst = -1;
     int64_t judged = 0;
     struct formula_judged ret = {0};

@@ -10,13 +10,13 @@ enum { POWER_MOST = 16 };
 
 struct builder {
     const struct formula *f;
-    const double *constant; /* of every node that has no tensor */
-    const bool *varies;     /* per node: it has one */
-    const bool *risky;      /* per node: a value or a slope in it may be infinite or NaN */
+    const double *constant; /* per node: its value, valid if no tensor is below it */
+    const bool *varies;     /* per node: a tensor is below it */
+    const bool *risky;      /* per node: a value or slope below it may be infinite or NaN */
     struct graph *g;
     struct type type;
-    value tensor[FORMULA_TENSORS]; /* what the names stand for, here */
-    bool too_long;                 /* the graph has too many nodes; its rest is `any` value */
+    value tensor[FORMULA_TENSORS]; /* the values of x, y and z; in a choice they may be masked */
+    bool too_long;                 /* the graph has too many nodes; build() then returns `any` */
     value any;
 };
 
@@ -26,14 +26,14 @@ const char *formula_tensor_name(int i, bool gradient)
     return names[gradient][i];
 }
 
-/* --- what is known beforehand ----------------------------------------------------------------- */
+/* --- analysis of the tree --------------------------------------------------------------------- */
 
 static bool is_comparison(enum formula_kind k)
 {
     return k >= FORMULA_LESS && k <= FORMULA_GREATER_EQUAL;
 }
 
-/* An exponent that products, one division and a square root compute. */
+/* Whether products, a division and a square root suffice to compute this power. */
 static bool is_power(double c)
 {
     double whole = fabs(c);
@@ -83,7 +83,7 @@ static bool is_risky(const struct formula_node *n, const bool *varies)
     }
 }
 
-/* Fills the arrays of a builder. */
+/* Fills the three arrays of a builder. */
 static void examine(const struct formula *f, const double *values, double *constant, bool *varies,
                     bool *risky)
 {
@@ -100,7 +100,7 @@ static void examine(const struct formula *f, const double *values, double *const
     }
 }
 
-/* Operands of a choice by a constant that it does not choose are not part of the formula. */
+/* Whether operand k of node n is used. A where with a constant condition uses only one side. */
 static bool takes(const struct formula_node *n, int k, const bool *varies, const double *constant)
 {
     if (n->kind != FORMULA_WHERE || varies[n->arg[0]]) return true;
@@ -139,7 +139,7 @@ enum status formula_check(const struct formula *f, const double *values, struct 
 
 static value build(struct builder *b, int at);
 
-/* A full tensor: operators take a constant as their first operand only so. */
+/* A tensor of one constant, for operators whose first operand cannot be a constant. */
 static value filled(const struct builder *b, double x)
 {
     return g_fill(b->g, b->type, x);
@@ -191,7 +191,7 @@ static value quotient(struct builder *b, int i, int k)
     return g_div(b->g, x, build(b, k));
 }
 
-/* By repeated squaring. */
+/* Integer powers are computed by repeated squaring. */
 static value power(struct builder *b, value x, double exponent)
 {
     if (exponent == 0.5) return g_sqrt(b->g, x);
@@ -206,7 +206,7 @@ static value power(struct builder *b, value x, double exponent)
 
 /* --- choices ---------------------------------------------------------------------------------- */
 
-/* A condition holds where d > 0, or with `otherwise` where d is not > 0. */
+/* A condition holds where d > 0 or, with `otherwise`, where not d > 0. */
 struct condition {
     value d;
     bool otherwise;
@@ -227,9 +227,9 @@ static value kept(const struct builder *b, value x, const struct condition *c)
     return c->otherwise ? g_keep_else(b->g, x, c->d) : g_keep(b->g, x, c->d);
 }
 
-/* Node `at` where the condition holds, else 0; no value if it is the constant 0. What may be
- * infinite is computed from tensors that are 0 where the condition does not hold: the gradient of
- * 0 times an infinite slope would be NaN. */
+/* Node `at` where the condition holds, 0 elsewhere; no value if the node is the constant 0. A risky
+ * node reads tensors that are 0 where the condition does not hold, because masking only its result
+ * would multiply 0 by an infinite slope in the gradient, which is NaN. */
 static value side(struct builder *b, int at, const struct condition *c)
 {
     if (!b->varies[at] && b->constant[at] == 0) return (value){0};
@@ -250,7 +250,7 @@ static value choice(struct builder *b, const struct condition *c, int yes, int n
     return !x.i && !y.i ? filled(b, 0) : !x.i ? y : !y.i ? x : g_add(b->g, x, y);
 }
 
-/* A comparison as a number, 1 or 0. */
+/* A comparison as a number: 1 if true, else 0. */
 static value indicator(struct builder *b, int at)
 {
     const struct condition c = condition_of(b, at);
@@ -274,7 +274,7 @@ static value where(struct builder *b, const struct formula_node *n)
 
 /* --- functions -------------------------------------------------------------------------------- */
 
-/* Its positive part, minus what is not positive. */
+/* |x| is x where x > 0, minus x elsewhere. */
 static value absolute(struct builder *b, value x)
 {
     value positive = g_keep(b->g, x, x);
@@ -299,7 +299,7 @@ static value function(struct builder *b, const struct formula_node *n)
     return plain[n->kind](b->g, x);
 }
 
-/* Node `at`, which has a tensor. */
+/* The graph of node `at`, which varies. */
 static value build(struct builder *b, int at)
 {
     const struct formula_node *n = &b->f->node[at];
@@ -330,7 +330,7 @@ static value build(struct builder *b, int at)
 
 /* --- the graph -------------------------------------------------------------------------------- */
 
-/* The formula of `leaf`, in the type of the tensors; its inner type is the builder's. */
+/* The graph of the whole formula. It computes in the builder's type and returns `dtype`. */
 static value formula_of(struct builder *b, const value *leaf, enum dtype dtype)
 {
     for (int i = 0; i < FORMULA_TENSORS; i++) {
@@ -339,7 +339,7 @@ static value formula_of(struct builder *b, const value *leaf, enum dtype dtype)
     }
     value y = g_cast(b->g, value_of(b, b->f->nodes - 1), dtype);
     bool is_tensor = graph_producer(b->g, y)->op == OP_LEAF;
-    return is_tensor ? g_scale(b->g, y, 1) : y; /* x alone: a copy */
+    return is_tensor ? g_scale(b->g, y, 1) : y; /* the formula "x" needs a copy */
 }
 
 static enum status add_gradient(struct graph *g, value y, value df, const value *leaf,
@@ -399,7 +399,7 @@ enum status formula_graph(const struct formula *f, const double *values,
     graph_leave(g, top);
     TRY(graph_verify(g));
     TRY(passes_run(BEFORE_GRADIENT, g, &o, NULL));
-    /* Not `fuse`: its patterns are for what a layer of a model does next. */
+    /* The pass `fuse` does not run: its patterns are those of the layers of a model. */
     TRY(run_pass("chain", g, &o));
     return run_pass("dead", g, &o);
 }

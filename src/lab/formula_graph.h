@@ -1,40 +1,43 @@
 /* formula_graph.h - a formula of the tensors x, y and z as a graph, with its gradient.
  *
- * Names 0, 1 and 2 of the formula are the tensors; all others are constants, which are folded. A
- * choice evaluates both sides; where a side is not chosen, its tensors are replaced by 0, so that
- * neither its value nor its gradient reaches the result, even if it is infinite or NaN. */
+ * Names 0, 1 and 2 of the formula are the tensors; the other names are constants, which are folded.
+ * A where, min or max evaluates both of its sides. Each side reads 0 instead of its tensors in the
+ * elements that it is not chosen for, so infinities and NaNs there reach neither the result nor the
+ * gradient. */
 #ifndef LAB_FORMULA_GRAPH_H
 #define LAB_FORMULA_GRAPH_H
 
 #include "graph/graph.h"
 #include "lab/formula.h"
 
-/* FORMULA_NAMES: the tensors and at most that many constants. */
+/* FORMULA_NAMES: the most names, of tensors and constants together. */
 enum { FORMULA_TENSORS = 3, FORMULA_OPERATORS = 1000, FORMULA_NAMES = 32 };
 
-/* What is known of a formula before its graph: tensors as masks, 1 << 0 for x. */
+/* Masks of tensors (1 << 0 is x). */
 struct formula_uses {
-    unsigned tensors; /* that it reads */
-    unsigned slopes;  /* that it has a gradient of: not only in conditions */
+    unsigned tensors; /* tensors that the formula reads */
+    unsigned slopes;  /* tensors that it has a gradient of: not those that only conditions read */
 };
 
-/* ST_USAGE, with a caret: the formula reads no tensor, has a constant that is not finite, or a
- * power that no operator computes. `values`: of all names; those of the tensors are not read. */
+/* Finds the tensors that a formula uses. ST_USAGE, with a caret: the formula reads no tensor, has a
+ * constant that is not a finite float, or has a power that no operator computes. `values` are those
+ * of all names; values of tensors are not read. */
 enum status formula_check(const struct formula *f, const double *values, struct formula_uses *ret);
 
 struct formula_shape {
     enum dtype dtype; /* of the tensors */
-    int64_t n;        /* their elements */
-    bool fused;       /* the passes of fusion=full; else one kernel for each operator */
-    bool gradient;    /* also the gradient */
+    int64_t n;        /* elements of each tensor */
+    bool fused;       /* true: the passes of fusion=full; false: one kernel for each operator */
+    bool gradient;    /* also compute the gradient */
 };
 
-/* The graph after all passes. Weights in this order, each at a multiple of RANGE_ALIGNMENT
- * elements: the tensors that are read, then "df", the adjoint. Outputs: "f", and with the gradient
- * "dx", "dy" and "dz" of those that have one.
+/* The graph after all passes. Its weights are the tensors that the formula reads, then "df", the
+ * gradient of the result, each at a multiple of RANGE_ALIGNMENT elements. Its outputs are "f" and,
+ * with the gradient, "dx", "dy" and "dz" of the tensors that have one.
  *
- * Separate operators keep their results for the backward pass in the type of the tensors, as in an
- * eager framework. Fused ones compute in float and recompute them from the tensors. */
+ * Separate operators store their results in the type of the tensors and keep them for the backward
+ * pass, as in an eager framework. Fused operators compute in float; their backward pass recomputes
+ * the results from the tensors. */
 enum status formula_graph(const struct formula *f, const double *values,
                           const struct formula_shape *s, struct graph *g, struct arena *a);
 /* "x", "dx" */

@@ -1,4 +1,4 @@
-/* formula_kinds.h - THE table of operators and functions of formulas; private to formula*.c. */
+/* formula_kinds.h - the table of operators and functions of formulas; private to formula*.c. */
 #ifndef LAB_FORMULA_KINDS_H
 #define LAB_FORMULA_KINDS_H
 
@@ -7,8 +7,8 @@
 struct formula_function {
     const char *name;
     int args;
-    double (*of)(double x);              /* of one argument, and */
-    double (*slope)(double x, double y); /* its derivative; y: the value there */
+    double (*of)(double x);              /* a function of one argument; NULL: others */
+    double (*slope)(double x, double y); /* its derivative at x, where y = of(x) */
 };
 
 extern const struct formula_function formula_kinds[FORMULA_KINDS];

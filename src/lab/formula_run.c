@@ -17,34 +17,34 @@
 enum { LEAST = 5, WARMUP = 2, SETS = TRIAL_SETS, POISON = 0xff, ELEMENTS = 40 };
 static const int64_t odd_sizes[] = {1, 33, 1237, 2053}, largest_odd = 2053;
 static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
-static const double CHECKED = 0.2;        /* share of the progress that the checks take */
+static const double CHECKED = 0.2;        /* share of the progress bar for checks */
 
 struct trial;
 
-/* What is timed: a variant of a pass, or with variant -1 the copy. */
+/* A variant of a pass that is timed, or the copy (variant = -1). */
 struct timed_variant {
     struct trial *t;
     int pass, variant;
     struct stopwatch watch;
 };
 
-/* One size: a graph for each pass and variant, and for each set of tensors plans in its memory. */
+/* One size: a graph for each pass and variant, and plans of all graphs for each set of tensors. */
 struct trial {
     const struct formula_options *o;
     struct formula_uses uses;
     int passes;
     int64_t n;
-    int operators; /* of all passes, before they are fused */
+    int operators; /* kernels of the last pass's separate variant */
     struct target target;
     void *context;
     struct graph graph[FORMULA_PASSES][FORMULA_VARIANTS];
-    struct plan *plan[FORMULA_PASSES][FORMULA_VARIANTS]; /* of set s: [s] */
+    struct plan *plan[FORMULA_PASSES][FORMULA_VARIANTS]; /* [s]: of set s */
     int plans[FORMULA_PASSES][FORMULA_VARIANTS];
     int sets;
     struct storage_blocks storage[SETS];
-    int64_t copied[FORMULA_PASSES]; /* bytes of the copy */
-    void *from[SETS], *to[SETS];
-    int64_t calls; /* so far; on a GPU those that were captured */
+    int64_t copied[FORMULA_PASSES]; /* bytes that the copy copies */
+    void *from[SETS], *to[SETS];    /* buffers of the copy */
+    int64_t calls;                  /* so far; on a GPU only calls that were captured */
     struct timed_variant timed[FORMULA_PASSES * (FORMULA_VARIANTS + 1)];
     struct arena arena;
 };
@@ -87,7 +87,7 @@ static enum status make_plan(struct trial *t, int p, int v)
     return ST_OK;
 }
 
-/* Plans of every graph for `sets` sets. */
+/* Makes plans of all graphs for `sets` sets. */
 static enum status make_plans(struct trial *t, int sets)
 {
     t->sets = sets;
@@ -120,7 +120,7 @@ static enum status open_set(struct trial *t, int set)
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-/* The points of one tensor, repeated, into all sets. */
+/* Fills one tensor of all sets with its points, repeated. */
 static enum status fill_tensor(struct trial *t, const char *name, const void *points, int64_t n)
 {
     struct arena scratch = {0};
@@ -150,7 +150,7 @@ static enum status fill_tensors(struct trial *t, const struct formula_exact *e)
 
 /* --- open and close --------------------------------------------------------------------------- */
 
-/* The tensors that the backward pass of fused kernels reads. */
+/* The number of tensors that the fused backward pass reads. */
 static int read_backward(const struct trial *t)
 {
     const struct graph *g = &t->graph[FORMULA_BOTH][FORMULA_FUSED];
@@ -166,7 +166,7 @@ static int read_backward(const struct trial *t)
     return reads;
 }
 
-/* The gradients that are computed: that of z in x + z is the adjoint itself. */
+/* The number of gradients that the backward pass writes. Some are df itself: dz of x + z. */
 static int written_backward(const struct trial *t)
 {
     const struct graph *g = &t->graph[FORMULA_BOTH][FORMULA_FUSED];
@@ -178,7 +178,7 @@ static int written_backward(const struct trial *t)
     return writes;
 }
 
-/* Bytes per element that must move: of each pass its tensors, the adjoint and the results. */
+/* Bytes per element that a pass must read and write: its tensors, df and the results. */
 static double useful_bytes(const struct trial *t, int pass)
 {
     int tensors = __builtin_popcount(t->uses.tensors) + 1;
@@ -187,7 +187,7 @@ static double useful_bytes(const struct trial *t, int pass)
     return (double)(tensors * dtype_size(t->o->dtype));
 }
 
-/* As many as exceed twice the last cache together. */
+/* The number of sets that together exceed twice the last cache. */
 static int choose_sets(const struct trial *t, bool *ret_cold)
 {
     struct device_facts f;
@@ -207,7 +207,7 @@ static const char *elements(int64_t n, char text[ELEMENTS])
     return text;
 }
 
-/* A sentence before memory is taken: of the sets, and of the host one tensor and results. */
+/* Fails if the sets and, on the host, a tensor and results need more memory than is free. */
 static enum status check_room(const struct trial *t)
 {
     const struct device *d = &t->o->device;
@@ -237,7 +237,7 @@ static enum status open_copy(struct trial *t)
     return ST_OK;
 }
 
-/* `timed`: as many sets as the timing needs, and memory for copies. */
+/* `timed`: opens as many sets as the timing needs, and buffers for the copy; else one set. */
 static enum status open_trial(struct trial *t, const struct formula_options *o,
                               const struct formula_uses *uses, int64_t n, bool timed,
                               bool *ret_cold)
@@ -301,7 +301,7 @@ static void judge_output(const struct trial *t, const struct formula_exact *e, i
     ret->wrong++;
 }
 
-/* All results of one plan, which runs on poisoned memory. */
+/* Fills the arena with NaN, runs one plan and checks all its results. */
 static enum status check_plan(const struct trial *t, const struct formula_exact *e, int pass,
                               int variant, int set, struct formula_run *ret, struct arena *a)
 {
@@ -327,7 +327,7 @@ out:
     return st;
 }
 
-/* `stops`: at a signal. */
+/* `stops`: Ctrl-C ends the checks. */
 static enum status check_all(const struct trial *t, const struct formula_exact *e, int set,
                              bool stops, struct formula_run *ret, struct arena *a)
 {
@@ -360,7 +360,8 @@ static enum status check_odd(const struct formula_options *o, const struct formu
 
 /* --- times ------------------------------------------------------------------------------------ */
 
-/* All contenders go on from set to set together: none finds what the one before it touched. */
+/* All contenders share one counter of sets, so a call never finds the tensors of the call before it
+ * in a cache, even if that call was another contender's. */
 static enum status start(void *user, int)
 {
     const struct timed_variant *v = user;
@@ -370,7 +371,7 @@ static enum status start(void *user, int)
     return ceiling_copy(&t->o->device, t->context, t->to[set], t->from[set], t->copied[v->pass]);
 }
 
-/* A captured graph touches the same sets each time it is replayed, so it has to touch all. */
+/* Replaying a captured graph uses the same sets each time, so the graph must contain all sets. */
 static enum status sample(void *user, int calls, double *ret_ms)
 {
     struct timed_variant *v = user;
@@ -446,7 +447,7 @@ static enum status run_size(struct trial *t, const struct formula_exact *e, stru
         }
     }
     TRY(fill_tensors(t, e));
-    ret->unjudged = 0; /* of this size alone */
+    ret->unjudged = 0; /* of the odd sizes, which do not count */
     TRY(check_all(t, e, 0, true, ret, a));
     TRY(time_all(t, ret, a));
     TRY(check_all(t, e, t->sets - 1, false, ret, a));

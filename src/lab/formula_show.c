@@ -1,4 +1,4 @@
-/* The fused kernels of a formula as text. */
+/* Shows the fused kernels of a formula as text. */
 #include "base/str.h"
 #include "graph/attr.h"
 #include "lab/formula_run.h"
@@ -8,11 +8,11 @@
 
 struct shown {
     const struct backend *backend;
-    void *context; /* of --ptx; else NULL */
+    void *context; /* for --ptx; else NULL */
     struct str *out;
 };
 
-/* "// forward, node 5: CHAIN [steps SCALE value 2, EXP]: 4 + 4 bytes per element" */
+/* "// forward: CHAIN [steps SCALE value 2, EXP]" */
 static void head(const struct shown *w, const struct plan *p, int id)
 {
     const struct node *n = &p->graph->node[id];

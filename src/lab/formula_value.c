@@ -1,5 +1,5 @@
-/* Evaluates formulas. Derivatives are forward-mode dual numbers. A derivative that is 0 stays 0
- * when it is multiplied, also by an infinite slope: that of a constant is exactly 0. */
+/* Evaluates formulas. Derivatives are forward-mode dual numbers. 0 times an infinite slope is 0
+ * here, so the derivative of a constant stays exactly 0. */
 #include "base/checked.h"
 #include "lab/formula_kinds.h"
 
@@ -168,7 +168,7 @@ const char *formula_kind_name(enum formula_kind k)
 
 /* --- in double -------------------------------------------------------------------------------- */
 
-/* A derivative times a slope. */
+/* The chain rule: a derivative times a slope, where 0 times infinity is 0. */
 static double along(double d, double slope)
 {
     return d == 0 ? 0 : d * slope;
@@ -229,7 +229,7 @@ static struct formula_dual node_of(const struct formula_node *n, const double *v
     return (struct formula_dual){values[n->name], n->name == name};
 }
 
-/* All nodes into `ret`. */
+/* Evaluates all nodes. */
 static void evaluate(const struct formula *f, const double *values, int name,
                      struct formula_dual *ret)
 {
@@ -257,14 +257,13 @@ void formula_values(const struct formula *f, const double *values, double *ret)
 
 /* --- with rounding ---------------------------------------------------------------------------- */
 
-/* As narrow_round, which is slower. */
+/* Same as narrow_round, but faster for fp32. */
 static double rounded(enum narrow to, double x)
 {
     return to == NARROW_FP32 ? (double)(float)x : narrow_round(to, x);
 }
 
-/* The slope of node `n` in operand k, with operand `moved` further by `by`: its derivative if
- * operand k alone has one. */
+/* The partial derivative of node `n` by operand k, after `by` is added to operand `moved`. */
 static double slope_in(const struct formula_node *n, int k, int moved, double by,
                        const struct formula_dual *all)
 {
@@ -277,14 +276,14 @@ static double slope_in(const struct formula_node *n, int k, int moved, double by
     return dual_of(&one, operand).d;
 }
 
-/* An error times what amplifies it: 0 if there is none of either, even if the other is infinite. */
+/* error * by, where 0 times infinity is 0. */
 static double amplified(double error, double by)
 {
     return error == 0 || by == 0 ? 0 : error * by;
 }
 
-/* How far node `n` may be off: by its own rounding, by errors of its operands, and its derivative
- * also by the change of its slopes. */
+/* A bound of the error of node `n` due to errors of its operands. The error of the derivative also
+ * depends on how much the slopes change. */
 static struct formula_dual off_of(const struct formula_node *n, const struct formula_dual *all,
                                   const struct formula_dual *off, double unit)
 {
@@ -301,7 +300,7 @@ static struct formula_dual off_of(const struct formula_node *n, const struct for
     return ret;
 }
 
-/* Whether a decision of node `n` is so close that errors of its operands may change it. */
+/* Whether errors of the operands may change which side of a comparison or kink node `n` takes. */
 static bool is_close(const struct formula_node *n, const struct formula_dual *all,
                      const struct formula_dual *off)
 {
@@ -337,7 +336,7 @@ struct formula_rounded formula_rounded(const struct formula *f, const double *va
 
 /* --- in integers ------------------------------------------------------------------------------ */
 
-/* `why`: there is no value, and node `at` is the reason. */
+/* An integer, or why there is none (`why` is not NULL) because of node `at`. */
 struct whole {
     int64_t x;
     const char *why;

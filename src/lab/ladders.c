@@ -79,8 +79,8 @@ lab_fn lab_function(const struct lab_rung *r)
     BUG_IF(true, "no version of %s for this processor", r->file);
 }
 
-/* The sources of all rungs, embedded by the assembler; paths are relative to the root. RUNGS(F)
- * (from the build) applies F to the ladder, the device, the name and the ending of every file. */
+/* The sources of all rungs, which the assembler embeds; .incbin paths are relative to the root. The
+ * Makefile defines RUNGS(F): F(ladder, device, name, ending) for each file. */
 #define EMBED(ladder, device, file, ending)                                        \
     __asm__(".section .rodata\nrung_" #ladder "_" #device "_" #file "_first:\n"    \
             ".incbin \"src/lab/" #ladder "/" #device "/" #file "." #ending "\"\n"  \
@@ -114,8 +114,8 @@ const char *lab_source(const struct lab_rung *r, int64_t *ret_bytes)
     return sources[i].first;
 }
 
-/* Appends a text line by line; a header only once. The compiler's messages have the names and lines
- * of the files. */
+/* Appends a text and the headers that it includes, each header once. The #line directives make the
+ * compiler's messages name the original files and lines. */
 static void expand(struct str *s, const char *text, const char *path, bool *done)
 {
     static const char include[] = "#include \"lab/", once[] = "#pragma once";
@@ -145,7 +145,7 @@ const char *lab_text(const struct lab_rung *r, struct arena *a)
     struct str s = {0};
     int64_t bytes;
     const char *source = lab_source(r, &bytes);
-    if (r->own) return source; /* its lines are those of the user's file */
+    if (r->own) return source;
     expand(&s, source, r->file, done);
     source = arena_strdup(a, str_text(&s));
     str_release(&s);

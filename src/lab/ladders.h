@@ -1,4 +1,4 @@
-/* ladders.h - the ladders that ladders.c lists; one C file each. */
+/* ladders.h - declares the ladders, which are defined in a C file each and listed in ladders.c. */
 #ifndef LAB_LADDERS_H
 #define LAB_LADDERS_H
 
@@ -7,7 +7,7 @@
 extern const struct lab_ladder lab_copy, lab_transpose, lab_elu, lab_reduce, lab_softmax,
     lab_layernorm, lab_divergence, lab_matmul, lab_attention;
 
-/* The rungs of matmul, a list for each kind of device. */
+/* The rungs of the matmul ladder. */
 extern const struct lab_rung lab_matmul_gpu[], lab_matmul_cpu[];
 
 #endif

@@ -24,7 +24,7 @@ static double power_of_two(int exponent)
     return x;
 }
 
-/* floor(log2 |x|) of a normal double; less than every format's least exponent for a smaller one. */
+/* floor(log2 |x|) of a normal double; of smaller ones an exponent below that of all formats. */
 static int exponent_of(double x)
 {
     uint64_t bits;
@@ -32,7 +32,7 @@ static int exponent_of(double x)
     return (int)(bits >> DOUBLE_FRACTION & 0x7ff) - DOUBLE_BIAS;
 }
 
-/* The distance of neighbouring numbers at x, which is finite. */
+/* The distance between neighbouring numbers of the format at x, which is finite. */
 static double quantum_of(const struct narrow_format *n, double x)
 {
     int exponent = exponent_of(x);
@@ -44,7 +44,7 @@ double narrow_round(enum narrow f, double x)
     const struct narrow_format *n = &narrow_formats[f];
     double size = fabs(x);
     if (size <= 2 * n->largest) {
-        /* Doubles of that magnitude are one quantum apart, so the addition rounds to it. */
+        /* Doubles near `large` are one quantum apart, so adding it rounds to whole quanta. */
         double large = 0x1.8p52 * quantum_of(n, x);
         size = size + large - large;
     }

@@ -12,11 +12,11 @@ static const int64_t SCRATCH_MOST = INT64_C(1) << 40;
 
 /* --- lines with @ ----------------------------------------------------------------------------- */
 
-/* What a file may have. */
+/* A word that a file may have after @. */
 struct keyword {
     const char *name;
-    struct lab_own_line *to; /* NULL: it has no formula */
-    int most;                /* formulas */
+    struct lab_own_line *to; /* where its formulas go; NULL: it has none */
+    int most;                /* the most formulas that it takes */
     bool gpu;                /* only on a GPU */
 };
 
@@ -35,7 +35,7 @@ static void values_of(const struct lab_own *o, const struct lab_problem *p, int6
     ret[n] = p->processors;
 }
 
-/* The formulas of a line, with commas outside of parentheses between them. */
+/* Parses the formulas of a line, which are separated by commas outside of parentheses. */
 static enum status read_formulas(struct lab_own *o, const struct keyword *k, const char *text,
                                  int line, bool gpu, struct arena *a)
 {
@@ -56,7 +56,7 @@ static enum status read_formulas(struct lab_own *o, const struct keyword *k, con
                 k->most == 1 ? "" : "s");
 }
 
-/* A line of the file, if it begins with "// @". */
+/* Reads a line of the file; lines that do not begin with "// @" are ignored. */
 static enum status read_line(struct lab_own *o, const struct keyword *all, const char *text,
                              int line, bool gpu, struct arena *a)
 {

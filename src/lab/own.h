@@ -1,7 +1,7 @@
-/* own.h - a kernel of the user's as a rung: a file of CUDA, or of C on a CPU.
+/* own.h - a user's kernel as a rung: a CUDA file for a GPU, a C file for a CPU.
  *
  * The file has a function with the name of the ladder, whose arguments are those of struct lab_call
- * (lab.h), and lines of comments that say how it is launched:
+ * (lab.h), and comment lines that say how to launch it:
  *
  *     // @blocks  (n + 255) / 256
  *     // @threads 256
@@ -9,12 +9,13 @@
  *     // @scratch 4 * n
  *     // @zeroed
  *
- * `blocks` of the grid and `threads` of a block are up to three numbers with commas between them;
- * `shared` is the bytes of dynamic shared memory of a block, `scratch` the bytes of a buffer whose
- * address is the last argument; with `zeroed` the output is set to zero before each call, as part
- * of it. The formulas (lab/formula.h) are of the sizes of the problem and, on a GPU, `processors`.
- * A file of C has only the last two; the function's argument after the sizes is the number of
- * threads. `cc` compiles it to a library, which only a process that may crash loads. */
+ * `blocks` of the grid and `threads` of a block are up to three formulas with commas between them.
+ * `shared` is the bytes of dynamic shared memory of a block. `scratch` is the bytes of a buffer;
+ * its address is the kernel's last argument. With `zeroed` the output is set to zero before each
+ * call, and the time of a call includes that. Formulas (lab/formula.h) may use the names of the
+ * problem's sizes and, on a GPU, `processors`. A C file may have only `scratch` and `zeroed`; its
+ * function has the number of threads as the argument after the sizes. `cc` compiles a C file to a
+ * library, which is loaded only into a process that may crash. */
 #ifndef LAB_OWN_H
 #define LAB_OWN_H
 
@@ -23,9 +24,9 @@
 
 struct str;
 
-struct lab_own_line { /* a line with @ */
-    int line;         /* its number; 0: there is none */
-    int n;            /* formulas */
+struct lab_own_line { /* a comment line with @ */
+    int line;         /* line number in the file; 0: the file has no such line */
+    int n;            /* number of formulas */
     struct formula of[3];
 };
 
@@ -34,35 +35,35 @@ struct lab_own {
     const char *path, *text;
     int64_t bytes;
     struct lab_own_line blocks, threads, shared, scratch;
-    lab_fn run; /* of a CPU, from lab_own_open on */
-    volatile int64_t
-        *since_ns; /* of a CPU: set to the time while a call runs, then to 0; or NULL */
+    lab_fn run; /* CPU only: set by lab_own_open */
+    /* CPU only: receives the time at which the running call began; 0 between calls. May be NULL. */
+    volatile int64_t *since_ns;
     void *library; /* private to own_library.c */
     struct lab_rung rung;
 };
 
-/* Reads a file; everything lives in `a`. ST_USAGE: a line with @ is wrong, or is missing; the
- * message has its number. */
+/* Reads a file; all results live in `a`. ST_USAGE: a line with @ is wrong (the message has its
+ * number) or missing. */
 enum status lab_own_read(struct lab_own *o, const struct lab_ladder *l, bool gpu, const char *path,
                          struct arena *a);
-/* Of a CPU: compiles it to a library in a new temporary folder; *ret_library lives in `a`. The
- * file sees `form` as FORM. The compiler's messages go to stderr, warnings too. */
+/* CPU only: compiles the file to a library in a new temporary folder; *ret_library, its path, lives
+ * in `a`. The macro FORM is `form`. The compiler's errors and warnings go to stderr. */
 enum status lab_own_compile(const struct lab_own *o, int form, const char **ret_library,
                             struct arena *a);
 /* Deletes the library and its folder. */
 void lab_own_remove(const char *library);
-/* Loads it into this process, where its constructors run. */
+/* Loads the library into this process; its constructors run. */
 enum status lab_own_open(struct lab_own *o, const char *library);
 void lab_own_close(struct lab_own *o);
 
-/* ST_USAGE: a formula, that of scratch too, has no value for this problem, or one that a device
- * cannot have. */
+/* Evaluates the formulas for a problem, scratch too. ST_USAGE: a formula has no value, or a value
+ * that no device supports. */
 enum status lab_own_shape(const struct lab_own *o, const struct lab_problem *p,
                           struct kernel_shape *ret);
-/* 0 if the formula has no value. */
+/* Bytes of scratch; 0 if there is no formula or it has no value. */
 int64_t lab_own_scratch(const struct lab_own *o, const struct lab_problem *p);
 
-/* Appends a file to begin from: what it may use, and a simple kernel that is right. */
+/* Appends a file to begin from: comments that explain the file, and a simple correct kernel. */
 void lab_own_template(const struct lab_ladder *l, bool gpu, struct str *ret);
 
 #endif

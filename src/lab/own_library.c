@@ -1,4 +1,4 @@
-/* A rung of C: the system's compiler makes a library of it, which another process loads. */
+/* Compiles a user's C file to a library with the system's compiler, and loads the library. */
 #include "base/file.h"
 #include "base/str.h"
 #include "lab/own.h"
@@ -15,8 +15,9 @@
 
 extern char **environ;
 
-/* The file that is compiled: the user's, between a declaration of its function and a function that
- * unpacks a struct lab_call. So a function with other arguments is an error with its line. */
+/* Writes the file that is compiled. It declares the user's function, includes the user's file, and
+ * defines a function that unpacks a struct lab_call. The declaration makes the compiler report a
+ * function with other arguments, with its line. */
 static void write_source(const struct lab_own *o, const char *path, struct str *s)
 {
     const struct lab_ladder *l = o->ladder;

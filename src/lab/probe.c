@@ -23,7 +23,7 @@ static enum status say(const struct probing *p, enum probe_what what, const char
     return turn_send(p->fd, &note, sizeof note);
 }
 
-/* The compiler's whole message, which an error would cut. */
+/* Compiles a GPU kernel. Prints the compiler's whole message, because fail() would truncate it. */
 static enum status compile(struct probing *p)
 {
     struct str s = {0};
@@ -34,7 +34,7 @@ static enum status compile(struct probing *p)
         st = fail(st, "%s does not compile; the compiler's message is above", p->o->own->name);
     }
     str_release(&s);
-    /* Whether it has the function at all. */
+    /* This fails if the file does not have the function. */
     const struct kernel_shape least = {{1, 1, 1}, {1, 1, 1}, 0};
     struct kernel_resources unused;
     if (st == ST_OK)
@@ -43,7 +43,7 @@ static enum status compile(struct probing *p)
     return st;
 }
 
-/* *ret_found: whether it did what it may not do; a note says so. */
+/* *ret_found: whether the kernel did something wrong; then a note was sent. */
 static enum status probe_size(struct probing *p, const int64_t n[LAB_SIZES], bool *ret_found)
 {
     struct lab_trial t = {0};
@@ -90,9 +90,9 @@ enum status probe_run(const struct lab_options *o, struct lab_own *own, const ch
                       const int64_t size[][LAB_SIZES], int sizes, int fd)
 {
     struct probing p = {.o = o, .fd = fd};
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a kernel without an end would outlive the parent */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* or a kernel that never ends would outlive the parent */
     enum status st = ST_OK;
-    if (library) { /* its constructors run */
+    if (library) { /* loading runs the user's constructors, which may crash */
         st = say(&p, PROBE_LAUNCHES, "its loading");
         if (st == ST_OK) st = lab_own_open(own, library);
         if (st == ST_OK) st = say(&p, PROBE_RETURNED, "its loading");

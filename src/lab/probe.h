@@ -1,8 +1,8 @@
-/* probe.h - runs a kernel of the user's in a process of its own, before it becomes a rung: what
- * crashes, never ends or writes where it may not ends that process alone.
+/* probe.h - runs a user's kernel in a separate process before the kernel becomes a rung. If the
+ * kernel crashes, never ends or writes out of bounds, only that process ends.
  *
- * The process says by notes on a socket what it does. It compares nothing with a solution: the
- * runner does (run.h), once the kernel is known to be harmless. */
+ * The process reports by notes on a socket. It does not compare outputs with the solution; run.h
+ * does so after a probe that found nothing. */
 #ifndef LAB_PROBE_H
 #define LAB_PROBE_H
 
@@ -10,19 +10,20 @@
 #include "lab/run.h"
 
 enum probe_what {
-    PROBE_LAUNCHES, /* text: the size, or "its loading" */
-    PROBE_RETURNED, /* no launch is under way any more; text: the size */
-    PROBE_FINDS,    /* text: what the kernel does that it may not do; the last note */
-    PROBE_FAILS,    /* text: an error that is not the kernel's, or of the compiler; the last note */
-    PROBE_ENDS,     /* nothing was found; the last note */
+    PROBE_LAUNCHES, /* a launch or the loading begins; text: the size, or "its loading" */
+    PROBE_RETURNED, /* the launch or the loading is over; text: the same */
+    PROBE_FINDS,    /* last note; text: what the kernel did wrong */
+    PROBE_FAILS,    /* last note; text: an error of the compiler, or one not due to the kernel */
+    PROBE_ENDS,     /* last note: nothing was found */
 };
 struct probe_note {
     enum probe_what what;
     char text[1024];
 };
 
-/* In that process: runs o->own, which is `own`, at the odd sizes and at these. On a CPU it loads
- * `library` first. Failures are notes too; those of a compiler are on stderr as a whole. */
+/* The separate process calls this: it runs `own` (o->own is its rung) at the odd sizes of the
+ * ladder and at `size`. On a CPU it loads `library` first. It reports failures as notes on `fd`;
+ * the compiler's whole message goes to stderr. */
 enum status probe_run(const struct lab_options *o, struct lab_own *own, const char *library,
                       const int64_t size[][LAB_SIZES], int sizes, int fd);
 

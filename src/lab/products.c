@@ -12,7 +12,7 @@
 
 enum { M, N, K, OPERANDS = 2, LEAST = 5, WARMUP = 2 };
 static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
-static const double ERRORS = 0.5;         /* share of the progress that the errors take */
+static const double ERRORS = 0.5;         /* share of the progress bar for finding errors */
 
 /* clang-format off */
 static const struct products_kind kinds[] = {
@@ -46,9 +46,9 @@ struct running {
     void *context;
     struct tuning tuning;
     float *operand[OPERANDS];       /* A (M,K), B (K,N) */
-    double *sampled[OPERANDS];      /* their rows of the sample, and columns, along K */
+    double *sampled[OPERANDS];      /* rows of A and columns of B in the sample, K contiguous */
     double *exact, *computed, norm; /* of the sample */
-    double *rounded[OPERANDS];      /* of the sample, for emulation */
+    double *rounded[OPERANDS];      /* `sampled`, scaled and rounded for emulation */
     struct timed_matmul timed[COUNT_OF(kinds)];
     int timings;
     struct arena *arena;
@@ -58,7 +58,7 @@ double products_expected(const struct products_kind *kind, int64_t k)
 {
     static const double SQUARE = 0.4 * 0.4;
     double squares = 0;
-    /* fp32 inputs are not rounded, nor is a result in the type of its sums. */
+    /* fp32 inputs are not rounded, and neither is a result that has the type of its sums. */
     const struct {
         enum narrow f;
         double times;
@@ -85,7 +85,7 @@ static int64_t elements(const struct running *r, int operand)
     return r->o->size[K] * r->o->size[operand ? N : M];
 }
 
-/* The i-th row or column of the sample: spread over all. */
+/* The row or column of the matmul that is the i-th of the sample; the sample is evenly spread. */
 static int64_t place_of(const struct running *r, int operand, int64_t i)
 {
     int64_t all = r->o->size[operand ? N : M], n = operand ? r->ret->columns : r->ret->rows;
@@ -143,8 +143,8 @@ static double error_of(const struct running *r)
     return sqrt(squares) / r->norm;
 }
 
-/* A power of two that brings the largest magnitude into the format's uppermost complete binade, as
- * OP_QUANTISE does; 1 without scaling. */
+/* As OP_QUANTISE: a power of two; dividing by it brings the largest magnitude into the highest
+ * binade that the format has in full. 1 without scaling. */
 static double scale_of(const struct running *r, const struct products_kind *kind, int operand)
 {
     float largest = 0;
@@ -188,7 +188,7 @@ static void emulate(struct running *r, struct products_result *x)
 
 /* --- kernels of the device -------------------------------------------------------------------- */
 
-/* The backend's type of a format; DT_COUNT: it has none. TF32 is a way to multiply f32. */
+/* The backend's type of a format; DT_COUNT: none. TF32 inputs are stored as DT_F32. */
 static enum dtype dtype_of(enum narrow f)
 {
     static const enum dtype of[NARROW_FORMATS] = {
@@ -197,8 +197,8 @@ static enum dtype dtype_of(enum narrow f)
     return of[f];
 }
 
-/* Finds the kernel that computes in these types; false: the device computes in others. The
- * reference kernels of 8-bit types emulate them. */
+/* Finds the kernel that computes in these types; false: the device has none. The reference kernels
+ * for 8-bit types do not count because they emulate these types. */
 static bool find_kernel(struct running *r, const struct products_kind *kind,
                         struct device_matmul *ret)
 {
@@ -220,7 +220,7 @@ static bool find_kernel(struct running *r, const struct products_kind *kind,
     return ret->kernel && strcmp(ret->kernel->variant, "ref") != 0;
 }
 
-/* The operand in its type: bits of the format, of B with 8 bits transposed. */
+/* The operand in its format. An 8-bit B is transposed. */
 static void *convert(const struct running *r, const struct products_kind *kind, int operand,
                      double scale, struct arena *a)
 {
@@ -280,7 +280,7 @@ static enum status find_error(struct running *r, struct products_result *x)
     if (!find_kernel(r, x->kind, &t->matmul)) {
         t->matmul = (struct device_matmul){0};
         if (x->kind->fast)
-            r->ret->results--; /* only the hardware rounds them that way */
+            r->ret->results--; /* there is no emulation of fast sums */
         else
             emulate(r, x);
         return ST_OK;

@@ -1,10 +1,10 @@
-/* products.h - one matmul in each number format: its rounding error, and its time where the device
- * has a kernel for it.
+/* products.h - the rounding error of one matmul in each number format, and its time if the device
+ * has a kernel for the format.
  *
  * The inputs are standard normals. Errors are relative to the matmul in double precision of the
- * unrounded inputs, by norm, over a sample of rows and columns of the result. A format that the
- * device has no kernel for is emulated on the CPU, on that sample: one addition after the other,
- * each rounded as an FMA rounds. */
+ * unrounded inputs, by norm, over a sample of rows and columns of the result. If the device has no
+ * kernel for a format, the CPU emulates the format on the sample: it adds one product after the
+ * other and rounds each sum as an FMA does. */
 #ifndef LAB_PRODUCTS_H
 #define LAB_PRODUCTS_H
 
@@ -16,11 +16,10 @@ enum { PRODUCTS_MOST = 12, PRODUCTS_SAMPLE = 64 };
 
 struct products_kind {
     enum narrow a, b, sum, result; /* types of the inputs, of the sums, and of the result */
-    bool scaled;                   /* the inputs are divided by a power of two for each tensor */
-    bool
-        fast; /* sums of 8-bit inputs with fewer bits, as in training's forward; only by a kernel */
+    bool scaled; /* each input is divided by a power of two before it is rounded */
+    bool fast;   /* FP8 tensor cores sum with fewer bits, as in training's forward; no emulation */
     bool in_order;    /* always emulated: one addition after the other */
-    const char *note; /* what the row is; NULL: its types say it */
+    const char *note; /* shown in addition to the types; NULL: nothing */
 };
 
 struct products_options {
@@ -46,12 +45,13 @@ struct products_run {
     int64_t rows, columns; /* of the sample */
 };
 
-/* The order of magnitude that rounding explains. Rounding changes random numbers by 0.4 u of their
- * norm, where u is half of the format's epsilon: 0.39 if significands are spread evenly over
- * logarithms, 0.43 of standard normals. Errors are independent. Inputs and result count once; the
- * k-th of K partial sums has the norm sqrt(k), so all of them together count (K + 1) / 2 times. */
+/* The order of magnitude of the error that rounding causes. Rounding changes random numbers by 0.4
+ * u of their norm, where u is half of the format's epsilon (0.39 if the logarithms of significands
+ * are uniform, 0.43 for standard normals). Errors are assumed independent. Inputs and result are
+ * rounded once; the k-th of K partial sums has the norm sqrt(k), so rounding all K sums counts as
+ * (K + 1) / 2 roundings of the result. */
 double products_expected(const struct products_kind *kind, int64_t K);
-/* The same for each run. ST_INTERRUPTED after Ctrl-C. */
+/* Runs every kind. ST_INTERRUPTED after Ctrl-C. */
 enum status products_run(const struct products_options *o, struct products_run *ret,
                          struct arena *a);
 

@@ -3,8 +3,8 @@
 #include "base/free_memory.h"
 #include "base/threads.h"
 
-/* Bytes of the host while the inputs are made: floats, the inputs in their type and as doubles,
- * which the solution may copy, and the solution; checks then need less. */
+/* Bytes of host memory while the inputs are made: the inputs as floats, in their type, and as
+ * doubles, which the solution may copy; and the solution. The checks need less later. */
 static double host_bytes(const struct lab_problem *p)
 {
     double inputs = 0;
@@ -14,7 +14,7 @@ static double host_bytes(const struct lab_problem *p)
     return inputs * of_input + (double)p->out * 3 * (double)sizeof(double);
 }
 
-/* Scratch of the rungs, and what measuring variants of the operator takes meanwhile. */
+/* The largest scratch of the rungs, and the memory for tuning the operator's variants. */
 static double scratch_bytes(const struct lab_bench *b, const struct lab_problem *p)
 {
     enum { TUNED = 2 };

@@ -1,15 +1,15 @@
-/* room.h - whether a problem fits into memory, before memory is taken. */
+/* room.h - checks whether a problem fits into memory before the memory is allocated. */
 #ifndef LAB_ROOM_H
 #define LAB_ROOM_H
 
 #include "lab/trial.h"
 
-/* ST_UNSUPPORTED: `sets` sets of tensors, each with `extra` bytes more, scratch and the solution
- * in double precision need more memory than is free. */
+/* ST_UNSUPPORTED: there is not enough free memory for `sets` sets of tensors, `extra` bytes for
+ * each set, scratch, and the solution in double precision. */
 enum status lab_room(const struct lab_bench *b, const struct lab_problem *p, int sets,
                      int64_t extra, struct arena *a);
-/* ST_UNSUPPORTED: `what`, "copy at n 4096", needs more bytes of `where`, "memory", than are free
- * (-1: unknown). */
+/* ST_UNSUPPORTED: `needed` bytes are more than 90 % of the free ones (free = -1: unknown). The
+ * message names `what`, "copy at n 4096", and `where`, "memory". */
 enum status room_check(const char *what, const char *where, double needed, int64_t free);
 
 #endif

@@ -12,11 +12,11 @@
 
 enum { LEAST = 5, WARMUP = 2 };
 static const double DEVICE_SAMPLE_MS = 2; /* launching a captured graph takes some microseconds */
-static const double CHECKED = 0.2;        /* share of the progress that the checks take */
+static const double CHECKED = 0.2;        /* share of the progress bar for checks */
 
 struct running;
 
-/* What is timed: a rung of the trial, or with rung -1 the copy that is the ceiling. */
+/* A rung of the trial that is timed, or the ceiling's copy (rung = -1). */
 struct timed_rung {
     struct running *r;
     int rung;
@@ -28,10 +28,10 @@ struct running {
     struct lab_run *ret;
     struct lab_bench bench;
     struct lab_trial trial;
-    bool odd; /* the odd sizes are being checked: all of them, to find the one that tells most */
-    void *from[TRIAL_SETS], *to[TRIAL_SETS]; /* of the ceiling's copy */
-    int64_t copied;                          /* bytes of it */
-    int64_t calls;                           /* so far; on a GPU those that were captured */
+    bool odd; /* odd sizes are being checked: a wrong rung is checked at the other sizes too */
+    void *from[TRIAL_SETS], *to[TRIAL_SETS]; /* buffers of the ceiling's copy */
+    int64_t copied;                          /* bytes that it copies */
+    int64_t calls;                           /* so far; on a GPU only calls that were captured */
     struct timed_rung timed[LAB_RUNGS + 1];
     struct arena *arena;
 };
@@ -43,7 +43,8 @@ static void show(const struct running *r, double share, const char *what)
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* If it is wrong at several sizes, the words are of the one where fewest elements are wrong. */
+/* If a rung is wrong at several sizes, left_out describes the size with the smallest share of wrong
+ * elements. */
 static enum status check_rung(struct running *r, const struct lab_trial *t, int i, int set)
 {
     struct lab_result *x = &r->ret->result[i];
@@ -64,7 +65,7 @@ static enum status check_rung(struct running *r, const struct lab_trial *t, int 
     return ST_OK;
 }
 
-/* All rungs on one size. `stops`: at a signal. */
+/* Checks all rungs at one size. `stops`: Ctrl-C ends the checks. */
 static enum status check_all(struct running *r, const struct lab_trial *t, int set, bool stops)
 {
     for (int i = 0; i < r->bench.rungs; i++) {
@@ -94,7 +95,8 @@ static enum status check_odd(struct running *r)
 
 /* --- times ------------------------------------------------------------------------------------ */
 
-/* All contenders go on from set to set together: none finds what the one before it touched. */
+/* All contenders share one counter of sets, so a call never finds the tensors of the call before it
+ * in a cache, even if that call was another contender's. */
 static enum status start(void *user, int)
 {
     const struct timed_rung *t = user;
@@ -104,7 +106,7 @@ static enum status start(void *user, int)
     return ceiling_copy(&r->o->device, r->bench.context, r->to[set], r->from[set], r->copied);
 }
 
-/* A captured graph touches the same sets each time it is replayed, so it has to touch all. */
+/* Replaying a captured graph uses the same sets each time, so the graph must contain all sets. */
 static enum status sample(void *user, int calls, double *ret_ms)
 {
     struct timed_rung *t = user;
@@ -159,7 +161,7 @@ static enum status time_all(struct running *r)
 
 /* --- hardware counters ------------------------------------------------------------------------ */
 
-/* Of one call of a rung, on a set of tensors. */
+/* Reads the counters of one call of a rung. */
 static enum status count(struct running *r, int i)
 {
     enum { KERNELS = 64 };
@@ -185,7 +187,7 @@ static enum status count(struct running *r, int i)
     return ST_OK;
 }
 
-/* Whatever keeps the counters away is a sentence, no failure. */
+/* A failure to read counters does not end the run; no_counters holds its message. */
 static void count_all(struct running *r)
 {
     struct lab_run *ret = r->ret;
@@ -234,7 +236,7 @@ static bool has_limits(const struct lab_limits *l)
     return l->registers || l->shared_bytes || l->threads || l->blocks;
 }
 
-/* Leaves a rung out that uses more than the limits allow. */
+/* Leaves out a rung that uses more than the limits allow. */
 static enum status apply_limits(struct running *r, int i)
 {
     const struct lab_limits *l = &r->o->limits;
@@ -266,7 +268,7 @@ static enum status apply_limits(struct running *r, int i)
     return ST_OK;
 }
 
-/* What a score of 100 is: the ceiling or, with limits, the fastest rung within them. */
+/* The time that has a score of 1: the ceiling's or, with limits, that of the fastest rung. */
 static double best_ms(const struct lab_run *r)
 {
     double best = 0;
@@ -292,7 +294,8 @@ static void find_ceiling(struct running *r)
     }
     if (!ret->copy) return;
     struct ceilings ceilings = m ? machine_ceilings(m) : (struct ceilings){0};
-    /* Tensors that a cache may have or not have are like no copy of the record. */
+    /* Without `cold` or `warm`, a cache may hold a part of the tensors; no measured copy of the
+     * machine is comparable then. */
     if (m && ret->cold) rate = machine_copy_large(m)->moved;
     if (m && r->o->warm) rate = floor_copy_rate(&ceilings, bytes);
     ret->ceiling = ret->copy;
@@ -302,7 +305,7 @@ static void find_ceiling(struct running *r)
     ret->ceiling_ms = bytes / rate * 1e3;
 }
 
-/* The result before x that has a time is of the rung before it in the whole ladder. */
+/* Whether the timed result before x belongs to the rung before x in the whole ladder. */
 static bool is_next(const struct running *r, const struct lab_result *x)
 {
     int n;
@@ -314,7 +317,7 @@ static bool is_next(const struct running *r, const struct lab_result *x)
     return before && !strcmp(y->rung->name, before->name);
 }
 
-/* Adds why a rung is not faster than the one before it in the ladder, if it is not. */
+/* If a rung is not faster than the rung before it in the ladder, appends the reason. */
 static const char *with_no_gain(const struct running *r, const struct lab_result *x, const char *s)
 {
     const struct lab_rung *rung = x->rung;
@@ -326,11 +329,11 @@ static const char *with_no_gain(const struct running *r, const struct lab_result
 }
 
 /* "its FLOPs would take 31 % of its time ..., its traffic through shared memory 84 %; limited by
- * ..." Shared memory moves 128 bytes a clock in each multiprocessor, at the clock of the data
- * sheet; the best rate is the machine's record, of all threads. */
+ * ..." Assumes that shared memory moves 128 bytes per clock in each multiprocessor, at the nominal
+ * clock; the best rate is the one that `strobe machine` measured. */
 static const char *why_slow(const struct running *r, const struct lab_result *x)
 {
-    static const double LEAST_FLOPS = 1e8; /* smaller ones are over before the limit counts */
+    static const double LEAST_FLOPS = 1e8; /* smaller problems do not reach any of the limits */
     enum { SHARED_RATE = 128 };
     const struct lab_rung *rung = x->rung;
     const struct lab_problem *p = &r->ret->problem;
@@ -357,14 +360,14 @@ static const char *why_slow(const struct running *r, const struct lab_result *x)
 }
 
 /* "moves 8 times the useful bytes, which takes 94 % of its time at the ceiling's bandwidth; ..."
- * NULL where memory need not be what limits it: the tensors are small, or may be in a cache. */
+ * NULL if the tensors are small or may be in a cache, because memory may not be the limit then. */
 static const char *why(const struct running *r, const struct lab_result *x)
 {
     static const double LEAST_BYTES = 16 << 20, MOST = 1.15; /* of the ceiling's bandwidth */
     const struct lab_rung *rung = x->rung;
     double useful = r->ret->problem.bytes, moved = useful;
     if (r->ret->problem.flops > 0) return why_slow(r, x);
-    if (rung->own) return NULL; /* the bytes that it moves are not known */
+    if (rung->own) return NULL; /* the bytes that a user's kernel moves are unknown */
     if (!r->ret->cold || useful < LEAST_BYTES) return NULL;
     if (rung->moved) moved = rung->moved(&r->ret->problem);
     double share = x->share * moved / useful; /* of its time, at the ceiling's bandwidth */
@@ -424,7 +427,7 @@ static void conclude(struct running *r)
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
-/* As many as exceed twice the cache together. */
+/* Sets `sets` such that all sets together exceed twice the last cache. */
 static void choose_sets(const struct running *r)
 {
     struct device_facts f;
@@ -449,7 +452,7 @@ static enum status open_ceiling(struct running *r)
     return ST_OK;
 }
 
-/* A sentence if no rung can run at this size at all. */
+/* Fails if no rung can run at this size. */
 static enum status check_any(const struct running *r)
 {
     const struct lab_run *ret = r->ret;

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of what is not written yet, NaN in every type; and of guards around inputs, -1.7e38 in
- * every type, so that a copy of the one over the other is seen. */
+/* POISON fills outputs and their guards (a NaN in every type), INPUT_GUARD the guards of inputs
+ * (about -1.7e38 in every type). They differ, so that a copy from one guard to another is found. */
 enum { POISON = 0xff, INPUT_GUARD = 0xfe };
 
 /* --- the device and its rungs ----------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static void describe(const struct lab_bench *b, const struct lab_problem *p, uni
     *ret_op = b->ladder->operator_of(p, attr, c);
 }
 
-/* The row of the backend's table for a rung; NULL: there is none for this problem. */
+/* The backend's kernel for a rung with a `variant`; NULL: none supports this problem. */
 static const struct kernel *row_of(const struct lab_bench *b, int rung, enum op op,
                                    const struct kernel_call *c)
 {
@@ -55,7 +55,7 @@ static const struct kernel *row_of(const struct lab_bench *b, int rung, enum op 
 static const char *shape_refused(const struct lab_bench *b, const struct lab_rung *r,
                                  const struct lab_problem *p, struct arena *a)
 {
-    enum { MOST = 65535 }; /* of the second dimension of every GPU's grid */
+    enum { MOST = 65535 }; /* blocks in the second and third dimension of a grid */
     struct kernel_shape shape;
     if (lab_shape(r, p, &shape) != ST_OK) { /* without the formula and its caret */
         int bytes = (int)strcspn(fail_message(), "\n");
@@ -123,7 +123,6 @@ enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *
     return st;
 }
 
-/* Whether the n bytes at `word` are the name of the rung. */
 static bool is_name(const struct lab_rung *r, const char *word, size_t n)
 {
     return strlen(r->name) == n && !strncmp(r->name, word, n);
@@ -137,7 +136,7 @@ static bool is_named(const struct lab_rung *r, const char *words)
     }
 }
 
-/* A word that is no name of a rung of this type. */
+/* Fails for a word that is not the name of a rung of this type. */
 static enum status fail_name(const struct lab_bench *b, const char *word, size_t bytes)
 {
     int n;
@@ -234,7 +233,7 @@ int64_t lab_set_bytes(const struct lab_problem *p)
     return elements * dtype_size(p->dtype) + out_bytes(p) + LAB_GUARD;
 }
 
-/* Normal numbers in the type, in the same order on every machine, and what they are exactly. */
+/* Random normal numbers, the same on every machine: rounded to the type, and as doubles. */
 static enum status make_input(const struct lab_trial *t, int input, void **ret, double **ret_exact,
                               struct arena *a)
 {
@@ -262,7 +261,7 @@ static enum status alloc(struct lab_trial *t, int64_t bytes, void **ret)
     return t->bench->device.backend->memory.alloc(t->bench->context, bytes, ret);
 }
 
-/* A tensor with a guard before it and after it. */
+/* Allocates a tensor with a guard after it, in a probe also before it. */
 static enum status alloc_tensor(struct lab_trial *t, int64_t bytes, uint8_t guard, void **ret)
 {
     const struct lab_bench *b = t->bench;
@@ -281,7 +280,7 @@ static void free_tensor(const struct lab_trial *t, void *x)
     if (x) b->device.backend->memory.free(b->context, (char *)x - (t->probe ? LAB_PROBE_GUARD : 0));
 }
 
-/* Fills the inputs of all sets and, unless it is a probe, computes the solution. */
+/* Fills the inputs of all sets and, unless this is a probe, computes the solution. */
 static enum status make_tensors(struct lab_trial *t, struct arena *a)
 {
     const struct lab_problem *p = &t->problem;
@@ -307,8 +306,8 @@ static enum status make_tensors(struct lab_trial *t, struct arena *a)
     return ST_OK;
 }
 
-/* Measures the variants of the operator where the backend can: a library then runs the fastest of
- * its algorithms, not its first guess. */
+/* Measures the variants of the operator if the backend can, so that a library runs its fastest
+ * algorithm and not its first guess. */
 static void tune(struct lab_trial *t, enum op op, const struct kernel_call *c)
 {
     const struct lab_bench *b = t->bench;
@@ -319,7 +318,7 @@ static void tune(struct lab_trial *t, enum op op, const struct kernel_call *c)
         tuning_set(&t->tuning, &e);
 }
 
-/* Where output i of a row is, in bytes, among those after the first. */
+/* The offset in `more`, in bytes, of output i > 0 of a backend's kernel. */
 static int64_t more_at(const struct kernel_call *c, int i)
 {
     enum { ALIGNMENT = 64 };
@@ -341,7 +340,7 @@ static enum status prepare_row(struct lab_trial *t, int rung, enum op op, struct
     return k->prepare ? k->prepare(k, own) : ST_OK;
 }
 
-/* Rows of the backend, and scratch for all rungs. */
+/* Prepares the rungs with a `variant`, and allocates scratch for all rungs. */
 static enum status prepare(struct lab_trial *t)
 {
     const struct lab_bench *b = t->bench;
@@ -470,11 +469,11 @@ enum status lab_trial_start(const struct lab_trial *t, int rung, int set)
 struct place {
     const char *name;
     char *at;
-    int64_t bytes, size; /* of all, of an element */
-    const void *given;   /* of an input: what it must still contain; NULL: it may be written */
+    int64_t bytes, size; /* of the tensor, of an element */
+    const void *given;   /* of an input: what it must still contain; NULL: the rung may write it */
 };
 
-/* The first byte of a guard, and of an input, that is not as it was, or -1. */
+/* The first changed byte of a guard, and of an input; -1: none. */
 static int64_t first_unlike(const unsigned char *now, unsigned char guard)
 {
     for (int64_t i = 0; i < LAB_PROBE_GUARD; i++)

@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-/* The wrong elements: their number, the first, and the rows and columns that they begin and end
- * in. */
+/* The wrong elements: their number, the first, and the range of their rows and columns. */
 struct wrong {
     int64_t n, first, row_low, row_high, column_low, column_high;
 };
@@ -32,7 +31,7 @@ static const char *place_of(int64_t i, int64_t columns, bool matrix, struct aren
                   : arena_printf(a, "element %lld", (long long)i);
 }
 
-/* ", all in rows from 128 on" if they end with the last row, but do not begin with the first. */
+/* ", all in rows from 128 on" if the range includes the last of n rows but not the first. */
 static const char *range(const char *what, int64_t low, int64_t high, int64_t n, struct arena *a)
 {
     if (low == 0 || high != n - 1) return "";
@@ -43,7 +42,7 @@ struct lab_where lab_wrong_words(const struct lab_problem *p, const double *y,
                                  const double *expected, double norm, double allowed,
                                  struct arena *a)
 {
-    enum { FACTOR = 8 }; /* of the allowed error of a mean element */
+    enum { FACTOR = 8 };
     bool matrix = p->columns > 0;
     int64_t columns = matrix ? p->columns : p->out;
     struct wrong w = find(p, columns, y, expected, FACTOR * allowed * norm / sqrt((double)p->out));

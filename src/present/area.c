@@ -4,7 +4,7 @@
 #include "present/chart.h"
 #include "present/svg.h"
 
-/* Lengths in CSS pixels: HEIGHT of the frame, SPANS of names below it, FOOT below the legend. */
+/* CSS pixels. HEIGHT: of the frame; SPANS: of the names below the frame; FOOT: below the legend. */
 enum { WIDTH = 960, LEFT = 84, RIGHT = 24, TOP = 64, HEIGHT = 320 };
 enum { SPANS = 22, SPAN_NAME = 100, FOOT = 36 };
 
@@ -44,7 +44,7 @@ static struct chart chart_of(const struct area *a)
     };
 }
 
-/* A polygon along the top from left to right and back along the layers below. */
+/* A polygon along the layer's top from left to right and back along its bottom. */
 static void print_layer(const struct chart *c, const struct area *a, int layer, double *below,
                         struct markup *m)
 {
@@ -77,7 +77,7 @@ static void print_spans(const struct chart *c, const struct area *a, struct mark
 {
     for (int i = 0; i < a->spans; i++) {
         double x = chart_place(&c->x, a->span[i].first);
-        bool last = x > WIDTH - RIGHT - SPAN_NAME; /* no space to the right of its line */
+        bool last = x > WIDTH - RIGHT - SPAN_NAME; /* no space for the name to the right */
         markup_printf(m, "<path class=\"chart-grid\" d=\"M%.1f %dV%d\"/>\n", x, TOP,
                       TOP + HEIGHT + SPANS);
         svg_text(m, "chart-soft", last ? x - 5 : x + 5, TOP + HEIGHT + 16, last ? "end" : "start",
@@ -92,7 +92,7 @@ static void print_mark(const struct chart *c, const struct area *a, struct marku
     svg_text(m, "chart-head", x, TOP - 16, x < WIDTH / 2 ? "start" : "end", a->mark_name);
 }
 
-/* An invisible column with a tooltip. */
+/* Prints an invisible rectangle with a tooltip over each column. */
 static void print_tooltips(const struct chart *c, const struct area *a, struct markup *m)
 {
     char bytes[32];

@@ -20,7 +20,7 @@ struct area {
         int first;
     } const *span;
     int spans;
-    int mark; /* the marked column; -1: none */
+    int mark; /* index of the marked column; -1: none */
     const char *mark_name;
     double level; /* a horizontal line at this y; 0: none */
     const char *level_name;

@@ -8,7 +8,6 @@
 #define LIBRARY_JS  "/usr/share/javascript/dygraphs/dygraph.min.js"
 #define LIBRARY_CSS "/usr/share/javascript/dygraphs/dygraph.min.css"
 
-/* THE files of web/. */
 /* clang-format off */
 #define WEB_FILES(F) \
     F(page_css, "page.css") F(page_js, "page.js") \

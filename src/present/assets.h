@@ -1,7 +1,7 @@
 /* assets.h - the files of src/present/web and the chart library, embedded at build time.
  *
- * dygraphs comes from the package manager. It is embedded if the build found it; otherwise it is
- * read when a page is written. */
+ * The chart library, dygraphs, comes from the package manager. It is embedded if the build found
+ * it; otherwise it is read when a page is written. */
 #ifndef PRESENT_ASSETS_H
 #define PRESENT_ASSETS_H
 

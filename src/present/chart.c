@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* LEGEND_GAP: after a name; LETTER: the width of a wide one. */
+/* LEGEND_GAP: space after a name; LETTER: the width of a wide letter. */
 enum { TICKS_MOST = 8, LEGEND_ROW = 22, LEGEND_GAP = 18, LETTER = 7 };
 
 /* --- axes ------------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static double item_width(const struct chart_item *i)
     return mark_width[i->mark] + 8 + LETTER * letters + LEGEND_GAP;
 }
 
-/* The width of a column; 0: one row holds all names. */
+/* The width of a column of the legend; 0: all names fit into one row. */
 static double column_width(const struct chart_legend *l)
 {
     double all = 0, widest = 0;

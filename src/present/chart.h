@@ -1,8 +1,7 @@
 /* chart.h - the parts of every picture: axes with ticks, the grid, levels, and the legend.
  *
- * plot.h (lines), area.h (layers) and the roofline use it; it uses the elements of svg.h.
- * Lengths are CSS pixels. A color is the name of a CSS variable of web/colors.css without its
- * dashes: "run-2". */
+ * plot.h (lines), area.h (layers) and the roofline use these parts. Lengths are CSS pixels. A color
+ * is the name of a CSS variable of web/colors.css without its two leading dashes: "run-2". */
 #ifndef PRESENT_CHART_H
 #define PRESENT_CHART_H
 
@@ -24,7 +23,7 @@ enum chart_unit {
 struct chart_axis {
     enum chart_unit unit;
     bool is_log;
-    double base;      /* ticks are powers of it; on a linear axis multiples of a power of it */
+    double base;      /* ticks are powers of base; on a linear axis multiples of such a power */
     double low, high; /* values at the ends */
     double at_low, at_high; /* positions of the ends */
 };
@@ -39,14 +38,14 @@ void chart_round_out(struct chart_axis *a);
 /* The buffer belongs to the caller (32 bytes suffice). */
 const char *chart_value_text(char *buffer, enum chart_unit unit, double value);
 
-/* Grid lines with their values below the frame, and to the left of it. */
+/* Print grid lines with their values: below the frame (x), to its left (y). */
 void chart_print_x_grid(const struct chart *c, struct markup *m);
 void chart_print_y_grid(const struct chart *c, struct markup *m);
-/* Below the values of the x axis. */
+/* Prints the title of the x axis, below the values. */
 void chart_print_x_title(const struct chart *c, const char *title, struct markup *m);
-/* A horizontal line across the frame, with its name. */
+/* Prints a horizontal line across the frame, with its name. */
 void chart_print_level(const struct chart *c, double y, const char *name, struct markup *m);
-/* A vertical one; its name is to the left of its upper end. */
+/* Prints a vertical line with its name to the left of its upper end. */
 void chart_print_edge(const struct chart *c, double x, const char *name, struct markup *m);
 
 enum chart_mark { CHART_LINE, CHART_LAYER, CHART_POINT };

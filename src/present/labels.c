@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lengths in CSS pixels; LETTER is the mean width. */
+/* CSS pixels. LETTER: mean width of a letter; HALF: half of a label's height. */
 static const double LETTER = 5.7, HALF = 7;
 
 static bool meet(const struct label_box *a, const struct label_box *b)
@@ -19,7 +19,8 @@ void labels_keep_off(struct labels *l, double x0, double y0, double x1, double y
     if (l->lines < LABEL_LINES) l->line[l->lines++] = (struct label_line){x0, y0, x1, y1};
 }
 
-/* The part *from to *to of a line, as shares of it, in which its coordinate is `low` to `high`. */
+/* Narrows the part *from ... *to of a line (0: its start, 1: its end) to where one coordinate,
+ * which goes from `start` to `end`, is between `low` and `high`. */
 static void clip(double start, double end, double low, double high, double *from, double *to)
 {
     double d = end - start;
@@ -62,7 +63,8 @@ static bool is_free_leader(const struct labels *l, const struct label_line *x)
     return true;
 }
 
-/* Positions to try: right, left, above, below; then farther up and down, with a leader. */
+/* Positions that are tried: right, left, above, below; then farther away, with a line to the point
+ * (leader). */
 static const struct {
     int side, lines;
 } places[] = {{1, 0},   {-1, 0}, {0, -1}, {0, 1},  {1, -2},  {-1, -2}, {1, 2},  {-1, 2}, {1, -3},

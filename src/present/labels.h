@@ -1,4 +1,4 @@
-/* labels.h - names next to points of a picture, as many as fit; private to report/. */
+/* labels.h - places names next to points of a picture, as many as fit. */
 #ifndef PRESENT_LABELS_H
 #define PRESENT_LABELS_H
 
@@ -24,7 +24,7 @@ struct labels {
     int n, lines;
 };
 
-/* Labels do not lie across the line from (x0, y0) to (x1, y1). */
+/* Labels will not cross the line from (x0, y0) to (x1, y1). */
 void labels_keep_off(struct labels *l, double x0, double y0, double x1, double y1);
 /* Prints the name of point[i] in SVG, with classes "chart-label" and "chart-leader", if it fits. */
 void labels_print(struct labels *l, int i, const char *text, struct markup *m);

@@ -40,7 +40,7 @@ static void add_text(struct markup *m, const char *text, bool lines)
     }
 }
 
-/* Appends the argument of the conversion at `at`, and returns what follows it. */
+/* Appends the argument for the conversion at `at`; returns the text after the conversion. */
 static const char *add_argument(struct markup *m, const char *at, va_list *args)
 {
     enum { LONGEST = 16 };
@@ -100,8 +100,8 @@ void markup_json(struct markup *m, const struct json_t *data)
     free(text);
 }
 
-/* Leaves out the comment that names the library's source map, which the page lacks. Browsers read
- * every line break as \n, so a carriage return would change the hash of a script. */
+/* Leaves out the comment with the library's source map, which the page does not have. Removes
+ * carriage returns, because browsers read every line break as \n, and the hash would be wrong. */
 enum status markup_asset(struct markup *m, const char *name, struct arena *a)
 {
     struct asset asset;

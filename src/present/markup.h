@@ -1,12 +1,12 @@
-/* markup.h - HTML and SVG while they are written. Text gets in only escaped.
+/* markup.h - writes HTML and SVG; all text is escaped.
  *
- * Only markup.c appends to a struct markup: there is no function that takes raw bytes, and no
- * struct markup is a struct str, so a text that somebody forgot to escape does not compile. Markup
- * itself is written as literals of this program's source and as the files of web/.
+ * Only markup.c appends to a struct markup. No function takes raw bytes, and a struct markup is not
+ * a struct str, so unescaped text does not compile. Tags come only from literals in the source and
+ * from the files of web/.
  *
- * Escaped are & < > " and '. What XML forbids or a reader would not see (control characters, bytes
- * that are not UTF-8, overrides of direction) is shown as visible.h does, because an SVG with such
- * a byte is not drawn at all. The owner calls markup_release. */
+ * & < > " and ' are escaped. Characters that XML forbids or that are invisible (control characters,
+ * bytes that are not UTF-8, overrides of direction) are shown as in visible.h, because browsers do
+ * not draw an SVG with such a byte. The owner calls markup_release. */
 #ifndef PRESENT_MARKUP_H
 #define PRESENT_MARKUP_H
 
@@ -20,16 +20,17 @@ struct markup {
 };
 
 /* The format must be a literal. It may have %s, which is escaped, %d, %lld, %%, and %f, %e and %g
- * with a precision; a number that is not finite becomes 0, as no coordinate may be one. */
+ * with a precision. A number that is not finite becomes 0, since it would be an invalid
+ * coordinate. */
 #define markup_printf(m, ...) markup_format(m, "" __VA_ARGS__)
 void markup_format(struct markup *m, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Text as `<pre>` or a tooltip shows it: line breaks and tabs stay. */
+/* Appends text, escaped, for `<pre>` or a tooltip: line breaks and tabs are kept. */
 void markup_lines(struct markup *m, const char *text);
-/* JSON for a <script> element of data: < > & and all that is not ASCII are \u escapes. */
+/* Appends JSON for a <script> element; < > & and characters that are not ASCII are \u escapes. */
 void markup_json(struct markup *m, const struct json_t *data);
-/* A file of web/ or of the chart library, as assets.h finds it. */
+/* Appends a file of web/ or of the chart library (assets.h). */
 enum status markup_asset(struct markup *m, const char *name, struct arena *a);
-/* Other markup. */
+/* Appends other markup. */
 void markup_join(struct markup *m, const struct markup *part);
 
 const char *markup_text(const struct markup *m);

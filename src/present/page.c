@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* In the order in which they apply. */
+/* In the order in which the page includes them. */
 static const char *const styles[] = {"dygraph.min.css", "colors.css", "page.css", "profile.css",
                                      "bench.css"};
 static const char *const scripts[] = {"dygraph.min.js", "charts.js", "tables.js", "timeline.js",
@@ -14,7 +14,7 @@ static const char *const scripts[] = {"dygraph.min.js", "charts.js", "tables.js"
 
 enum { SCRIPTS = COUNT_OF(scripts), DIGEST = 32, BASE64 = 4 * ((DIGEST + 2) / 3) + 1 };
 
-/* What stands between <style> or <script> and its end, byte for byte, and its hash. */
+/* The exact content of a <style> or <script> element, and its hash. */
 struct block {
     struct markup text;
     char hash[BASE64];

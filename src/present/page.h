@@ -1,7 +1,7 @@
-/* page.h - the HTML page as one file with its styles, its scripts and the chart library.
+/* page.h - writes the HTML page as one file with its styles, its scripts and the chart library.
  *
- * Its content security policy names the page's own scripts and styles by their hashes and forbids
- * everything else: other scripts, styles and event handlers in the markup, every request. */
+ * The content security policy allows only the page's own scripts and styles, by their hashes. It
+ * forbids other scripts and styles, event handlers in the markup, and all requests. */
 #ifndef PRESENT_PAGE_H
 #define PRESENT_PAGE_H
 

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-/* Lengths in CSS pixels: of a panel with its margins, title and x title; above all; below the
- * legend. */
+/* CSS pixels: the size of a panel and its margins, which have titles; HEAD: above all panels; FOOT:
+ * below the legend. */
 enum { WIDTH = 460, HEIGHT = 356, LEFT = 86, RIGHT = 24, TOP = 40, BOTTOM = 44 };
 enum { HEAD = 34, FOOT = 36 };
 
@@ -56,7 +56,7 @@ static struct chart chart_of(const struct plot_panel *p, double left)
     return c;
 }
 
-/* A point that has no place on the logarithmic y axis: 0, less, or infinite. */
+/* Marks a point that the logarithmic y axis cannot show: 0, negative, or infinite. */
 static void print_outside(const struct chart *c, const struct plot_line *l,
                           const struct plot_point *q, struct markup *m)
 {

@@ -1,5 +1,5 @@
-/* plot.h - curves over logarithmic axes, or a linear x, as one SVG (svg.h), with values as
- * tooltips; or in characters. */
+/* plot.h - draws curves over a logarithmic y axis and a logarithmic or linear x axis: as one SVG
+ * (svg.h) with values as tooltips, or as text. */
 #ifndef PRESENT_PLOT_H
 #define PRESENT_PLOT_H
 
@@ -10,8 +10,8 @@ struct str;
 enum { PLOT_COLORS = 7, PLOT_DASHES = 4 };
 
 struct plot_point {
-    /* Both positive; a linear x may be 0. Points without a place on the x axis, and y that are not
-     * a number, are left out; other y are a mark at the edge of the frame. */
+    /* Both should be positive; a linear x may be 0. Points with another x and points whose y is NaN
+     * are left out; points with another y are marked at the edge of the frame. */
     double x, y;
     bool hollow; /* known, but not measured */
 };
@@ -24,7 +24,7 @@ struct plot_line {
     int points;
 };
 
-/* A vertical line at an x between those of the points. */
+/* A vertical line at an x within the range of the points. */
 struct plot_edge {
     double x;
     const char *name;
@@ -43,11 +43,12 @@ struct plot_panel {
     int edges;
 };
 
-/* Panels side by side; the legend is of the first. `title` above and `note` below: any text. */
+/* Prints panels side by side, with the legend of the first panel. `title` is above, `note`
+ * below. */
 void plot_print_svg(const char *title, const char *note, const struct plot_panel *panel, int panels,
                     struct markup *m);
-/* A panel over logarithmic axes in lines of at most 100 characters: curve i is the letter 'a' + i,
- * of several curves at one place the first is shown; the legend says which is which. */
+/* Prints a panel with logarithmic axes in lines of at most 100 characters. Curve i is drawn with
+ * the letter 'a' + i; where curves meet, the first is shown. A legend names the letters. */
 void plot_print_text(const struct plot_panel *p, struct str *s);
 
 #endif

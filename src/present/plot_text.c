@@ -1,4 +1,4 @@
-/* A panel of curves in characters. */
+/* Draws a panel of curves as text. */
 #include "base/str.h"
 #include "present/plot.h"
 
@@ -8,7 +8,7 @@
 enum { WIDTH = 78, HEIGHT = 16, MARGIN = 12 };
 
 struct grid {
-    char at[HEIGHT][WIDTH + 1]; /* from the top */
+    char at[HEIGHT][WIDTH + 1]; /* rows from top to bottom */
     struct chart_axis x, y;
 };
 
@@ -28,7 +28,7 @@ static void set_axes(struct grid *g, const struct plot_panel *p)
             g->x.low = fmin(g->x.low, q->x), g->x.high = fmax(g->x.high, q->x);
             g->y.low = fmin(g->y.low, q->y), g->y.high = fmax(g->y.high, q->y);
         }
-    if (!(g->x.high > g->x.low)) g->x.low = 1, g->x.high = 2; /* no points, or one place */
+    if (!(g->x.high > g->x.low)) g->x.low = 1, g->x.high = 2; /* no points, or all at one x */
     if (!(g->y.high > 0)) g->y.low = g->y.high = 1;
     if (g->y.high < 1.01 * g->y.low) g->y.low /= 2, g->y.high *= 2;
 }
@@ -41,7 +41,7 @@ static void put(struct grid *g, double x, double y, char letter)
     if (*to == ' ') *to = letter;
 }
 
-/* The curve between two points, straight on the logarithmic axes. */
+/* Draws a straight line between two points (straight on the logarithmic axes). */
 static void put_between(struct grid *g, const struct plot_point *a, const struct plot_point *b,
                         char letter)
 {
@@ -63,7 +63,7 @@ static void put_line(struct grid *g, const struct plot_line *l, char letter)
     }
 }
 
-/* The names of the edges, each ending above its line. */
+/* Draws the edges and prints their names; each name ends above its line. */
 static void print_edges(struct grid *g, const struct plot_panel *p, struct str *s)
 {
     int written = 0;
@@ -74,7 +74,7 @@ static void print_edges(struct grid *g, const struct plot_panel *p, struct str *
         if (at < 0 || at >= WIDTH) continue;
         for (int row = 0; row < HEIGHT; row++)
             if (g->at[row][at] == ' ') g->at[row][at] = '|';
-        if (blanks < (written > 0)) continue; /* no place for its name */
+        if (blanks < (written > 0)) continue; /* no space for the name */
         str_printf(s, "%*s%s", blanks, "", p->edge[i].name);
         written += blanks + bytes;
     }
@@ -90,7 +90,7 @@ static void print_rows(const struct grid *g, struct str *s)
         int end = WIDTH;
         while (end > 0 && g->at[row][end - 1] == ' ') end--;
         if (row % EVERY == 0) chart_value_text(text, g->y.unit, value);
-        int wide = 0; /* bytes that are no characters, as of µ */
+        int wide = 0; /* bytes minus characters; µ has two bytes */
         for (const char *c = text; *c; c++) wide += (*c & 0xc0) == 0x80;
         str_printf(s, "%*s |%.*s\n", MARGIN - 2 + wide, text, end, g->at[row]);
     }

@@ -1,4 +1,5 @@
-/* Curves of a sheet's table: one for each text of its labels, a panel for each of another. */
+/* Draws a sheet's table: a curve for each label, in a panel for each text of the panel column; or
+ * bars. */
 #include "present/sheet.h"
 
 #include "base/str.h"
@@ -32,7 +33,7 @@ static const char *label_of(const struct sheet_table *t, int row, struct arena *
     return label;
 }
 
-/* The index of a text in a list, which is added if it is new; -1: the list is full. */
+/* The index of a text in a list; appends a new text. -1: the list is full. */
 static int index_in(const char **list, int *n, int most, const char *text)
 {
     for (int i = 0; i < *n; i++)
@@ -42,13 +43,13 @@ static int index_in(const char **list, int *n, int most, const char *text)
     return (*n)++;
 }
 
-/* Of a sheet's unit: of the axis, and in units of the axis. */
+/* By sheet_unit: the unit of the axis, and the factor that converts to this unit. */
 static const enum chart_unit units[] = {CHART_MILLISECONDS, CHART_BYTES,        CHART_BANDWIDTH,
                                         CHART_FLOPS,        CHART_MILLISECONDS, CHART_MILLISECONDS};
 static const double scales[] = {1, 1, 1e9, 1e9, 1e-6, 1e-3};
 
-/* The rows of line l of panel p are lines[p * LINES + l]; rows that are on none, or have no y, are
- * left out. */
+/* Adds the points to the lines; line l of panel p is line[p * LINES + l]. Rows without a line or
+ * without y are left out. */
 static void set_points(const struct sheet_table *t, const int *at_line, struct plot_line *line,
                        struct arena *a)
 {

@@ -52,7 +52,7 @@ static const char *column_of(const struct table *t, const json_t *chart, const c
     return NULL;
 }
 
-/* The first word stands for what is unknown. */
+/* The index of a word in a list; 0 for an unknown word. */
 static int index_of(const char *const *words, const char *word)
 {
     for (int i = 0; words[i]; i++)

@@ -1,8 +1,8 @@
-/* svg.h - the elements of an SVG picture, and the frame around them.
+/* svg.h - writes the elements of an SVG picture, and the frame around them.
  *
- * A picture is a file of its own, also inside a page, which shows it as an image: it contains its
- * colors, needs no script, font or other file, and follows the reader's choice of light or dark.
- * All colors are in web/colors.css, all other styles of pictures in web/chart.css. */
+ * A picture is a complete file, which a page shows as an image. It contains its colors, needs no
+ * script, font or other file, and follows the reader's choice of light or dark. All colors are in
+ * web/colors.css, all other styles of pictures in web/chart.css. */
 #ifndef PRESENT_SVG_H
 #define PRESENT_SVG_H
 

@@ -34,7 +34,7 @@ const char *table_why_empty(const struct table *t)
     return t->rows && note >= 0 ? table_at(t, 0, note)->text : NULL;
 }
 
-/* In the form in which it is printed: a name may hold anything. */
+/* Measures the printed form (visible.h), since a name may contain any bytes. */
 int table_width(const char *text)
 {
     int width = 0, n;
@@ -69,10 +69,11 @@ static void pad(struct str *s, int n, const char *with)
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-/* One very long cell must not fill every other row with blanks: wider cells are not aligned. */
+/* Wider cells are not aligned, so that a very long cell does not fill all other rows with
+ * blanks. */
 enum { ALIGNED_MOST = 256 };
 
-/* The width of each column, 0 for one that is left out; the caller frees them. */
+/* The width of each column; 0: the column is left out. The caller frees the array. */
 static int *widths_of(const struct table *t)
 {
     int *width = HEAP_NEW(int, t->columns + 1);
@@ -111,7 +112,7 @@ void table_markdown_text(struct str *s, const char *text)
     for (int64_t left = (int64_t)strlen(text); left > 0; text += n, left -= n) {
         n = visible_step(text, left, false, form);
         if (*text == '\n') strcpy(form, " ");
-        /* The second set begins a heading, a quotation or code where it begins the text. */
+        /* The second set would make a heading, a quotation or code at the beginning of the text. */
         if (strchr("|\\`*_<[&", *form) || (begins && strchr("#>~", *form))) str_append(s, "\\");
         if (*form != ' ') begins = false;
         str_append(s, form);
@@ -163,7 +164,7 @@ static void print_csv_text(struct str *s, const char *text)
     str_append(s, "\"");
 }
 
-/* At least ten digits, and as many as are needed to read the same number back. */
+/* Prints at least ten digits, and as many as are needed to read the same number back. */
 static void print_csv_number(struct str *s, double number)
 {
     enum { LEAST = 10, MOST = 17 };
@@ -187,7 +188,7 @@ void table_print_csv(const struct table *t, struct str *s)
             const struct table_cell *cell = table_at(t, row, c);
             if (c) str_append(s, ",");
             if (!cell->text) continue;
-            if (t->column[c].is_number && isnan(cell->number)) continue; /* a word for the eye */
+            if (t->column[c].is_number && isnan(cell->number)) continue; /* a word, not a number */
             if (t->column[c].is_number)
                 print_csv_number(s, cell->number);
             else
@@ -202,7 +203,7 @@ static json_t *cell_json(const struct table_column *column, const struct table_c
     if (!cell->text) return json_null();
     if (!column->is_number) return json_string(cell->text);
     if (!isfinite(cell->number)) return json_null();
-    /* Counts stay counts: 1024, not 1024.0. */
+    /* Integers are written as 1024, not as 1024.0. */
     if (cell->number == floor(cell->number) && fabs(cell->number) < 9e15)
         return json_integer((json_int_t)cell->number);
     return json_real(cell->number);

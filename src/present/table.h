@@ -1,8 +1,8 @@
-/* table.h - one table, four ways out: aligned text, Markdown, CSV and JSON. The rows are the same.
+/* table.h - a table that can be printed as aligned text, Markdown, CSV and JSON.
  *
- * Text and Markdown print the text of a cell and leave out empty columns; CSV and JSON have the
- * number itself, under the id of the column, and all columns. Text and Markdown show what would
- * control a terminal (base/visible.h); a text of CSV that begins like a formula gets an
+ * Text and Markdown print the texts of cells and leave out empty columns. CSV and JSON contain the
+ * numbers, under the ids of the columns, and all columns. In text and Markdown, control characters
+ * are made visible (base/visible.h). In CSV, a text that begins like a formula gets an
  * apostrophe. */
 #ifndef PRESENT_TABLE_H
 #define PRESENT_TABLE_H
@@ -19,8 +19,8 @@ struct table_column {
     bool is_number;    /* aligned to the right */
 };
 
-/* A list of columns as an X macro with rows X(ID, "id", "title", "help", is_number) makes both
- * the enum of indices, enum { LIST(TABLE_ID) COLUMNS }, and the array {LIST(TABLE_COLUMN)}. */
+/* For an X macro LIST of columns with rows X(ID, "id", "title", "help", is_number): the enum of
+ * indices is enum { LIST(TABLE_ID) COLUMNS }, and the array of columns is {LIST(TABLE_COLUMN)}. */
 #define TABLE_ID(ID, ...)     ID,
 #define TABLE_COLUMN(ID, ...) [ID] = {__VA_ARGS__},
 
@@ -36,20 +36,20 @@ struct table {
 };
 
 struct table_cell *table_at(const struct table *t, int row, int column);
-/* Whether any cell of the column is not empty. */
+/* Whether the column has a nonempty cell. */
 bool table_column_used(const struct table *t, int column);
-/* If every row has a note (column "note", the reason why it was not measured), the first note;
- * otherwise NULL: something was measured. */
+/* If every row has a note why it was not measured (column "note"), returns the first note; else
+ * NULL. */
 const char *table_why_empty(const struct table *t);
-/* Width of a text on a terminal: characters, not bytes; of a column with its title. */
+/* The width of a text on a terminal in characters; the width of a column including its title. */
 int table_width(const char *text);
 int table_column_width(const struct table *t, int column);
 
 void table_print_text(const struct table *t, struct str *s);
 void table_print_markdown(const struct table *t, struct str *s);
-/* One line of text in which nothing is Markdown or HTML; a line break becomes a blank. */
+/* Appends one line of text with all Markdown and HTML escaped; a line break becomes a blank. */
 void table_markdown_text(struct str *s, const char *text);
-/* Numbers in full; NAN and what has no text are empty. */
+/* Numbers have full precision; NAN and cells without a text are empty. */
 void table_print_csv(const struct table *t, struct str *s);
 /* An array of one object for each row; the caller releases it with json_decref. */
 struct json_t *table_json(const struct table *t);

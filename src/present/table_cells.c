@@ -16,8 +16,8 @@ struct table table_new(const struct table_column *column, int columns, int rows,
 void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a)
 {
     if (!isfinite(x)) return;
-    int before = x == 0 ? 1 : 1 + (int)floor(log10(fabs(x))); /* the point; at most 0 below 0.1 */
-    if (fabs(x) >= pow(10, before) - 0.5 * pow(10, before - digits)) before++; /* 0.9996: 1.00 */
+    int before = x == 0 ? 1 : 1 + (int)floor(log10(fabs(x))); /* digits before the point */
+    if (fabs(x) >= pow(10, before) - 0.5 * pow(10, before - digits)) before++; /* 0.9996 is 1.00 */
     int decimals = x == floor(x) || before >= digits ? 0 : digits - before;
     *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.*f", decimals, x), x};
 }

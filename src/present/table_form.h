@@ -27,15 +27,15 @@ void table_form_print(const struct table_form *f, const struct table *t, struct 
 /* Prints a note below a table in text and Markdown; nothing in CSV and JSON. */
 void table_form_note(const struct table_form *f, const char *text, struct str *s);
 
-/* Sets FLOP/s in a column of GFLOP/s. CSV and JSON always have GFLOP/s; table_form_tera changes
- * the texts of all such columns to TFLOP/s. */
+/* Sets FLOP/s in a column of GFLOP/s. If table_form_tera is called before, texts of such columns
+ * are in TFLOP/s; CSV and JSON are always in GFLOP/s. */
 void table_form_set_flops(struct table *t, int row, int column, double per_second, struct arena *a);
 void table_form_tera(struct table *t, struct arena *a);
 struct sheet;
 /* Prints all tables of a sheet, with titles and notes except in CSV. The caller prints JSON. */
 void table_form_sheet(const struct table_form *f, const struct sheet *x, struct str *s);
 
-/* Prints the object in the form of every --json, and releases it. */
+/* Prints a JSON object as all --json options do, and releases it. */
 void json_print(struct json_t *j, struct str *s);
 
 #endif

@@ -33,7 +33,7 @@ static void add_pair(struct bpe *b, uint32_t left, uint32_t right, uint32_t resu
     if (b->pair[i] == empty) b->pair[i] = key << RANK_BITS | result;
 }
 
-/* The ids of the bytes get ranks 0 to 255. */
+/* The tokens of the single bytes get ranks 0 to 255. */
 static enum status rank_bytes(const struct token_text *text, int ids, uint32_t *id, uint32_t *rank)
 {
     int found = 0;
@@ -55,7 +55,7 @@ static enum status rank_bytes(const struct token_text *text, int ids, uint32_t *
                 (unsigned)missing);
 }
 
-/* Each result gets the next rank. Several merges may make one token, one after the other. */
+/* The result of each merge gets the next rank. Consecutive merges may make the same token. */
 static enum status rank_results(const struct bpe_merge *merge, int64_t merges, int ids,
                                 uint32_t *id, uint32_t *rank, int *ret_ranks)
 {
@@ -80,14 +80,15 @@ bool bpe_is_made(const struct bpe *b, uint32_t rank)
     return rank < BYTES || b->parts[rank].left != BPE_NONE;
 }
 
-/* Joins happen in the order of ranks, since what is joined has a lower rank than the result. They
- * are undone, the latest first; if a pair across the border would have been joined before the one
- * that is undone, the text becomes something else. */
+/* Encoding joins pairs in the order of ranks, since the parts of a token have lower ranks than the
+ * token. This loop undoes the joins next to the border of the two tokens, the latest first. If the
+ * pair across the border would have been joined before a join that is undone, the encoding of the
+ * joined text is different. */
 bool bpe_go_together(const struct bpe *b, uint32_t left, uint32_t right, uint32_t limit)
 {
     for (;;) {
         if (bpe_joined(b, left, right) < limit) return false;
-        /* Of two equal ranks the left one was joined first, so the right one is undone first. */
+        /* For equal ranks the left pair was joined first, so the right one is undone first. */
         if (left > right && left >= BYTES) {
             limit = left;
             left = b->parts[left].right;
@@ -103,9 +104,10 @@ bool bpe_go_together(const struct bpe *b, uint32_t left, uint32_t right, uint32_
     }
 }
 
-/* The merges that join tokens of lower ranks, in the order of their results. Where tokens are made
- * of them, no other merge is ever used: all that is within a token's text is joined before. Lists
- * that have all merges of a token, as of tiktoken's ranks, have such others. */
+/* Adds the merges that join two tokens of lower ranks than the result. Other merges, as in the
+ * lists of all merges that are made from tiktoken's ranks, are never used, because all pairs within
+ * a token's text are joined before; so they are left out. They are an error only if nothing else
+ * makes their result. */
 static enum status add_pairs(struct bpe *b, const struct bpe_merge *merge, int64_t merges,
                              const uint32_t *rank)
 {
@@ -175,7 +177,7 @@ enum status bpe_build(struct bpe *b, const struct token_text *text, int ids,
     return ST_OK;
 }
 
-/* The pair of the earliest merge, the leftmost of equal ones. */
+/* The index of the pair of the earliest merge, the leftmost of equal pairs; -1: none. */
 static int best_pair(const uint32_t *pair, int n)
 {
     uint32_t best = BPE_NONE;
@@ -188,7 +190,7 @@ static int best_pair(const uint32_t *pair, int n)
 
 int bpe_merge_short(const struct bpe *b, const char *text, int n, uint32_t *ret)
 {
-    uint32_t token[BPE_SHORT_MOST], pair[BPE_SHORT_MOST]; /* pair[i]: what i and i + 1 become */
+    uint32_t token[BPE_SHORT_MOST], pair[BPE_SHORT_MOST]; /* pair[i]: tokens i, i + 1 joined */
     BUG_IF(n < 1 || n > BPE_SHORT_MOST, "a fragment of %d bytes", n);
     for (int i = 0; i < n; i++) token[i] = (uint8_t)text[i];
     for (int i = 0; i + 1 < n; i++) pair[i] = b->pair_of_bytes[token[i] * BYTES + token[i + 1]];

@@ -1,24 +1,24 @@
 /* bpe.h - byte pair encoding: the tables of a vocabulary, and the merging of one piece of text.
  *
- * Sennrich, Haddow and Birch 2016, in GPT-2's form, on bytes: a piece begins as single bytes; of
- * all neighbours whose pair some merge joins, the pair of the earliest merge is joined, the
- * leftmost of equal ones; and so on until no pair can be joined.
+ * Sennrich, Haddow and Birch 2016, in GPT-2's form, on bytes: a piece begins as single bytes. Each
+ * step joins the neighbours whose pair has the earliest merge, the leftmost of equal pairs, until
+ * no pair has a merge.
  *
- * Tokens are numbered by rank here: 0 to 255 are the bytes, 256 + i is what the i-th merge makes.
- * So the result of joining a pair is also its priority. Ids are what files and models contain; a
- * table leads from one to the other. The tables are shared by threads and never change. */
+ * This code numbers tokens by rank: 0 to 255 are the bytes, 256 + i is the result of the i-th
+ * merge. So the result of joining a pair is also its priority. Files and models contain ids; a
+ * table maps ranks to ids. The tables never change, so threads may share them. */
 #ifndef TEXT_BPE_H
 #define TEXT_BPE_H
 
 #include "base/arena.h"
 
-/* A token: bytes with a length, since it may have a zero byte and need not be whole characters. */
+/* The bytes of a token. They may include zero bytes and parts of characters. */
 struct token_text {
     const char *bytes;
-    int length; /* 0: there is no token of this id */
+    int length; /* 0: there is no token with this id */
 };
 
-/* What two ids become when they are joined. */
+/* Joining the tokens with ids `left` and `right` makes the token with id `result`. */
 struct bpe_merge {
     uint32_t left, right, result;
 };
@@ -29,44 +29,45 @@ struct bpe_pair {
 
 struct bpe {
     int ids;                       /* one more than the highest id */
-    const struct token_text *text; /* of each id */
+    const struct token_text *text; /* by id */
     int ranks;
-    const uint32_t *id; /* of each rank */
-    /* private to bpe.c */
-    /* Of each rank: the pair that is joined last when its own text is encoded. `left` is BPE_NONE
-     * for bytes, and for a token whose text becomes other tokens, so that nothing ever makes it. */
+    const uint32_t *id; /* by rank */
+    /* The rest is private to bpe.c. */
+    /* By rank: the pair that is joined last when the token's own text is encoded. `left` is
+     * BPE_NONE for bytes, and for a token whose text is encoded as other tokens and which is never
+     * made. */
     struct bpe_pair *parts;
     uint64_t *pair; /* a hash table of pairs of ranks */
     int pair_bits;
-    uint32_t *pair_of_bytes; /* what two bytes become, by 256 left + right */
-    uint64_t *joined;        /* a bit for two bytes: some token has them side by side */
+    uint32_t *pair_of_bytes; /* the result of joining two bytes; index: 256 left + right */
+    uint64_t *joined;        /* a bit for each two bytes: some token has them side by side */
 };
 
 enum { BPE_IDS_MOST = 1 << 20, BPE_TEXT_MOST = 1 << 23 };
 enum { BPE_NONE = 0xffffffff };
 
-/* Builds the tables of `ids` tokens and of merges in their order, in the arena. ST_FORMAT: a byte
- * is no token, a token is made of tokens that only later merges make, or the tokens have more than
- * BPE_TEXT_MOST bytes together. The texts must outlive the tables. */
+/* Builds the tables in the arena from `ids` tokens and the merges in order of priority. ST_FORMAT:
+ * a byte is not a token, a merge needs a token that only a later merge makes, or the tokens have
+ * more than BPE_TEXT_MOST bytes together. The texts must outlive the tables. */
 enum status bpe_build(struct bpe *b, const struct token_text *text, int ids,
                       const struct bpe_merge *merge, int64_t merges, struct arena *a);
 
-/* The rank of what the pair becomes, or BPE_NONE. */
+/* The rank of the token that joining the pair makes, or BPE_NONE. */
 uint32_t bpe_joined(const struct bpe *b, uint32_t left, uint32_t right);
-/* False if no token has these two bytes side by side: then nothing is ever joined across them. */
+/* False if no token has these two bytes side by side; then no merge ever joins across them. */
 static inline bool bpe_may_join(const struct bpe *b, uint8_t left, uint8_t right)
 {
     return b->joined[left * 4 + right / 64] >> right % 64 & 1;
 }
 
-/* Whether the joined text of two tokens becomes these two, if only merges below the rank `limit`
- * are used. Each must be what its own text becomes. */
+/* Whether encoding the joined text of two tokens gives these two tokens, if only merges with ranks
+ * below `limit` are used. Both tokens must satisfy bpe_is_made. */
 bool bpe_go_together(const struct bpe *b, uint32_t left, uint32_t right, uint32_t limit);
-/* Whether a token is what its own text becomes. */
+/* Whether encoding a token's own text gives this token. */
 bool bpe_is_made(const struct bpe *b, uint32_t rank);
 
-/* Encodes a fragment of 1 to BPE_SHORT_MOST bytes as ranks, at most n, and returns how many. The
- * time grows with n squared; longer fragments are encoded by walk.h. */
+/* Encodes a fragment of n bytes, 1 to BPE_SHORT_MOST, as at most n ranks and returns their number.
+ * The time grows with n squared; walk.h encodes longer fragments. */
 enum { BPE_SHORT_MOST = 128 };
 int bpe_merge_short(const struct bpe *b, const char *text, int n, uint32_t *ret);
 

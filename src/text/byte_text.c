@@ -2,7 +2,7 @@
 
 #include "base/utf8.h"
 
-/* The bytes that are not themselves: 0 to 0x20, 0x7f to 0xa0, 0xad. */
+/* The bytes that are written as another character: 0 to 0x20, 0x7f to 0xa0, 0xad. */
 enum { MOVED = 0x100, FIRST = 0x21, SECOND = 0x7f, SECOND_END = 0xa1, THIRD = 0xad };
 enum { AFTER_FIRST = MOVED + FIRST, AFTER_SECOND = AFTER_FIRST + SECOND_END - SECOND };
 
@@ -13,7 +13,7 @@ static int32_t code_of(int byte)
     return byte == THIRD ? AFTER_SECOND : byte;
 }
 
-/* -1: none */
+/* The byte that a character stands for; -1: none. */
 static int byte_of(int32_t code)
 {
     if (code < 0 || code > AFTER_SECOND) return -1;

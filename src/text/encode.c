@@ -45,7 +45,7 @@ uint32_t encode_id(const struct tokenizer *t, const struct str *ids, int64_t i)
     return id;
 }
 
-/* A special token lies on both sides of the cut. */
+/* Whether the cut is inside a special token. */
 static bool is_inside_special(const struct tokenizer *t, const char *text, int64_t cut)
 {
     for (int i = 0; i < t->specials; i++)

@@ -1,4 +1,4 @@
-/* encode.h - texts to ids and back: the tokenizer with its special tokens. */
+/* encode.h - converts texts to ids, including special tokens. */
 #ifndef TEXT_ENCODE_H
 #define TEXT_ENCODE_H
 
@@ -7,24 +7,24 @@
 
 struct bpe_walk;
 
-/* One thread's. */
+/* Each thread needs its own. */
 struct encode {
     const struct tokenizer *t;
-    bool special; /* texts of special tokens become these tokens; else they are text as any other */
+    bool special; /* texts of special tokens become these tokens; false: they are plain text */
     struct encoder *encoder;
 };
 
-/* `w` is of the tokenizer's tables (walk.h); both must outlive this. `cache_bits`: encoder.h. */
+/* `w` belongs to the tables of `t` (walk.h); both must outlive `e`. `cache_bits`: encoder.h. */
 void encode_open(struct encode *e, const struct tokenizer *t, struct bpe_walk *w, bool special,
                  int cache_bits);
 void encode_close(struct encode *e);
-/* Appends the ids of a text as bytes, bpe_id_bytes of each, little-endian. After the text
- * ENCODER_PADDING (encoder.h) more bytes can be read. */
+/* Appends the ids of a text, little-endian, bpe_id_bytes bytes each. ENCODER_PADDING (encoder.h)
+ * bytes after the text must be readable. */
 void encode_append(struct encode *e, const char *text, int64_t bytes, struct str *ids);
-/* Id i of such bytes. */
+/* Reads id i of the bytes that encode_append wrote. */
 uint32_t encode_id(const struct tokenizer *t, const struct str *ids, int64_t i);
 
-/* The last place up to which a text, of which more follows, can be encoded alone; 0: none. */
+/* The last place at which a text that continues can be cut without changing its ids; 0: none. */
 int64_t encode_cut(const struct tokenizer *t, bool special, const char *text, int64_t bytes);
 
 #endif

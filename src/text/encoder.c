@@ -11,8 +11,8 @@ enum {
     WORD_MOST = 15,   /* bytes of a word in the cache */
     PHRASE_MOST = 63, /* bytes of a phrase in its cache */
     PHRASE_BITS = 13, /* 2^13 phrases */
-    BATCH = 256,      /* words whose cache lines are fetched together */
-    WINDOW = 256,     /* blocks of 64 bytes whose beginnings are marked together */
+    BATCH = 256,      /* words whose cache lines are prefetched together */
+    WINDOW = 256,     /* blocks of 64 bytes that are split together */
     HUGE_PAGE = 1 << 21,
 };
 
@@ -21,7 +21,7 @@ struct word {
     uint64_t low, high;
 };
 
-/* Of 16-bit ids seven and their count, of 32-bit ids three and their count; count 0: empty. */
+/* Seven 16-bit ids and their count, or three 32-bit ids and their count; a count of 0: empty. */
 union ids {
     uint16_t narrow[8];
     uint32_t wide[4];
@@ -32,12 +32,12 @@ struct entry {
     union ids ids;
 };
 
-/* Two entries of one hash value, in one cache line; the newer one comes first. */
+/* Two entries with the same hash value in one cache line; the newer entry is first. */
 struct bucket {
     struct entry entry[2];
 };
 
-/* What is longer than a word: runs of spaces and of signs, mostly. */
+/* A fragment that is longer than a word; mostly a run of spaces or of punctuation. */
 struct phrase {
     uint64_t part[(PHRASE_MOST + 1) / sizeof(uint64_t)]; /* bytes, zeros, the length */
     union {
@@ -46,7 +46,7 @@ struct phrase {
     } ids;
 };
 
-/* A piece or a part of one. */
+/* A piece or a part of a piece. */
 struct fragment {
     const char *text;
     int64_t bytes;
@@ -58,7 +58,7 @@ struct encoder {
     struct bucket *cache;
     int bucket_bits;
     struct phrase *phrases;
-    uint32_t *long_ranks; /* grows with the longest fragment */
+    uint32_t *long_ranks; /* room for the ranks of the longest fragment so far */
     int64_t long_room;
     int fragments;
     struct fragment fragment[BATCH];
@@ -76,7 +76,7 @@ struct encoder *encoder_open(const struct bpe *b, struct bpe_walk *w, int cache_
     e->walk = w;
     e->bucket_bits = cache_bits - 1;
     e->cache = heap_aligned(bytes < HUGE_PAGE ? 64 : HUGE_PAGE, bytes);
-    if (bytes >= HUGE_PAGE) madvise(e->cache, (size_t)bytes, MADV_HUGEPAGE); /* before it is used */
+    if (bytes >= HUGE_PAGE) madvise(e->cache, (size_t)bytes, MADV_HUGEPAGE); /* before first use */
     memset(e->cache, 0, (size_t)bytes);
     e->phrases = HEAP_NEW(struct phrase, 1 << PHRASE_BITS);
     return e;
@@ -116,7 +116,7 @@ static bool is_word(const struct entry *x, struct word w)
     return ((x->word.low ^ w.low) | (x->word.high ^ w.high)) == 0;
 }
 
-/* Encodes a word and keeps it, unless it has too many ids for an entry. */
+/* Encodes a word and stores it in the cache, unless it has too many ids for an entry. */
 static inline int64_t miss(struct encoder *e, int i, void *ret, bool wide)
 {
     uint32_t rank[WORD_MOST];
@@ -166,7 +166,7 @@ static int64_t encode_long(struct encoder *e, const struct fragment *f, void *re
     return n;
 }
 
-/* The entry where the phrase is, or belongs. */
+/* The cache entry for a phrase; it may contain another phrase. *ret_new is its new content. */
 static struct phrase *find_phrase(const struct encoder *e, const struct fragment *f,
                                   struct phrase *ret_new)
 {
@@ -201,7 +201,7 @@ static int64_t encode_phrase(struct encoder *e, const struct fragment *f, void *
     return n;
 }
 
-/* Encodes the fragments of the batch. A hit copies 16 bytes, whatever their number. */
+/* Encodes the fragments of the batch. A hit always copies 16 bytes, however many ids it has. */
 static inline __attribute__((always_inline)) int64_t flush_as(struct encoder *e, char *ret,
                                                               bool wide)
 {
@@ -240,7 +240,7 @@ static int64_t flush(struct encoder *e, char *ret)
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 
-/* The ids of a text, as they come. */
+/* The ids of a text so far. */
 struct output {
     char *ids;
     int64_t count;
@@ -271,7 +271,7 @@ int64_t encoder_run(struct encoder *e, const char *text, int64_t bytes, void *re
 {
     struct splitter s;
     struct output out = {.ids = ret};
-    int64_t begin = 0; /* of the piece whose end is not known yet */
+    int64_t begin = 0; /* of the piece whose end was not found yet */
     split_begin(&s, text, bytes);
     for (int64_t base = 0, blocks; (blocks = split_next(&s, WINDOW, e->begins)) > 0;
          base += blocks * SPLIT_BLOCK) {

@@ -8,7 +8,7 @@
 
 /* --- classes as masks ------------------------------------------------------------------------- */
 
-/* The masks of ASCII characters, and of the bytes that belong to none (`high`), of 64 bytes. */
+/* Masks of 64 bytes: bit i belongs to byte i. `high`: bytes that are not ASCII. */
 struct ascii {
     uint64_t letter, number, space, blank, quote, high;
 };
@@ -18,7 +18,7 @@ struct ascii {
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* Bytes of `x` in [first, first + n). */
+/* Which bytes of `x` are in [first, first + n). */
 static AVX2 inline __m256i in_range(__m256i x, char first, char n)
 {
     __m256i offset = _mm256_sub_epi8(x, _mm256_set1_epi8(first));
@@ -83,7 +83,7 @@ static struct ascii classify_ascii(const struct splitter *s, const char *text)
     return classify_plain(text);
 }
 
-/* Characters of several bytes: all bytes get the class of their character. */
+/* Adds characters of several bytes to the masks: all bytes get the class of their character. */
 static void add_high(struct splitter *s, int64_t from, uint64_t high, struct split_masks *m)
 {
     uint64_t spilled = ((uint64_t)1 << s->spilled) - 1;
@@ -103,7 +103,7 @@ static void add_high(struct splitter *s, int64_t from, uint64_t high, struct spl
     }
 }
 
-/* The block that begins at `from`, which may lie behind the text. */
+/* The masks of the block that begins at `from`, which may be beyond the end of the text. */
 static struct split_masks classify(struct splitter *s, int64_t from)
 {
     char rest[SPLIT_BLOCK];
@@ -130,13 +130,13 @@ static struct split_masks classify(struct splitter *s, int64_t from)
 
 /* --- where pieces begin ----------------------------------------------------------------------- */
 
-/* Shifts a mask by one byte to later bytes; the byte before the block comes from `before`. */
+/* Shifts a mask to the next byte; `before`, the mask of the previous block, supplies the first. */
 static uint64_t later(uint64_t mask, uint64_t before)
 {
     return mask << 1 | before >> 63;
 }
 
-/* To earlier bytes; the byte after the block comes from `next`. */
+/* Shifts a mask to the previous byte; `next`, the mask of the next block, supplies the last. */
 static uint64_t earlier(uint64_t mask, uint64_t next)
 {
     return mask >> 1 | next << 63;
@@ -147,8 +147,8 @@ static uint64_t other(const struct split_masks *m)
     return m->there & ~(m->letter | m->number | m->space);
 }
 
-/* First bytes of the space characters that end a run of spaces and are followed by text. Spaces
- * have at most three bytes. */
+/* The mask of first bytes of space characters that end a run of spaces and are followed by text. A
+ * space character has at most three bytes. */
 static uint64_t last_spaces(const struct split_masks *m, const struct split_masks *next)
 {
     uint64_t text = m->there & ~m->space, next_text = next->there & ~next->space;
@@ -171,7 +171,7 @@ static uint64_t beginnings(const struct split_masks *before, const struct split_
     return (text | space) & ~m->inner;
 }
 
-/* The length of the contraction at an apostrophe that begins a piece; 0: there is none. */
+/* The length of the contraction that begins with the apostrophe at `text`; 0: there is none. */
 static int contraction(const char *text, int64_t bytes)
 {
     if (bytes < 2) return 0;
@@ -183,7 +183,7 @@ static int contraction(const char *text, int64_t bytes)
     return 0;
 }
 
-/* A contraction is a piece: its letters begin none, what follows it does. */
+/* Corrects `begins` for contractions: no piece begins within one, and a piece begins after it. */
 static uint64_t mark_contractions(struct splitter *s, uint64_t begins, uint64_t quote)
 {
     begins = (begins & ~s->clear) | s->set;
@@ -242,15 +242,16 @@ static enum text_class class_before(const char *text, int64_t bytes, int64_t end
     return unicode_next(text + end - 1, 1, &n);
 }
 
-/* Nothing in the pattern joins two classes but a blank before text and a contraction, and nothing
- * looks ahead but spaces. The last bytes may be the beginning of a character. */
+/* A cut between two classes is safe: in the pattern, only a blank before text and a contraction
+ * join two classes, and only spaces look ahead. The last bytes of the text may be an incomplete
+ * character. */
 int64_t split_safe_cut(const char *text, int64_t bytes, int64_t most)
 {
     for (int64_t cut = min_i64(most, bytes - (UTF8_BYTES - 1)); cut > 0;) {
         int64_t before;
         int n;
         enum text_class class = class_before(text, bytes, cut, &before);
-        bool inside = !utf8_begins(text[cut]); /* perhaps of a character */
+        bool inside = !utf8_begins(text[cut]); /* the cut may be inside a character */
         if (!inside && class != CLASS_SPACE && text[before] != '\'' &&
             class != unicode_next(text + cut, bytes - cut, &n))
             return cut;

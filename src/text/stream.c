@@ -9,7 +9,7 @@
 
 enum state { FREE, BUSY, DONE };
 
-/* A place for a unit: its text, and what became of it. */
+/* A slot for one unit: the buffer for its text, and its result. */
 struct place {
     enum state state;
     enum status status;
@@ -25,12 +25,13 @@ struct running {
     pthread_cond_t changed;
     struct place *place;
     int64_t places;
-    int64_t taken, passed; /* units */
-    bool reading, passing; /* a thread does this now */
-    bool ended;            /* nothing is left to be taken */
+    int64_t taken, passed; /* numbers of units */
+    bool reading, passing; /* a thread is doing this */
+    bool ended;            /* no further unit will be taken */
     enum status status;
     struct failure why;
-    /* What was read after the last cut; only the thread that reads looks at it. */
+    /* The bytes that were read after the last cut; only the reading thread uses this and the
+     * next. */
     struct str rest;
     bool part_ended;
 };
@@ -42,7 +43,7 @@ static void ensure_room(struct place *p, int64_t bytes)
     p->text = heap_resize(p->text, bytes + STREAM_PADDING);
 }
 
-/* Reads on until there are `want` bytes or the part ends. */
+/* Reads until there are `want` bytes or the part ends. */
 static enum status read_to(struct running *r, struct place *p, int64_t want, int64_t *bytes)
 {
     ensure_room(p, want);
@@ -75,7 +76,7 @@ static enum status find_cut(struct running *r, struct place *p, int64_t *bytes, 
     return ST_OK;
 }
 
-/* The next unit into `p`. *ret_last: nothing follows it. An empty part is an empty unit. */
+/* Reads the next unit into `p`. *ret_last: it is the last unit. An empty part is an empty unit. */
 static enum status read_unit(struct running *r, struct place *p, bool *ret_last)
 {
     int64_t bytes = r->rest.len, cut = 0;
@@ -96,7 +97,7 @@ static enum status read_unit(struct running *r, struct place *p, bool *ret_last)
     return ST_OK;
 }
 
-/* The first failure in order ends everything. Called with the lock. */
+/* Ends the run. Keeps the first failure. The caller holds the lock. */
 static void end(struct running *r, enum status st, const struct failure *why)
 {
     r->ended = true;
@@ -105,7 +106,7 @@ static void end(struct running *r, enum status st, const struct failure *why)
     r->why = *why;
 }
 
-/* Takes the next unit, or NULL if there is none. Called with the lock. */
+/* Takes and reads the next unit; NULL: there is none. The caller holds the lock. */
 static struct place *take(struct running *r)
 {
     struct place *p;
@@ -129,7 +130,7 @@ static struct place *take(struct running *r)
     return p;
 }
 
-/* Passes on all units that are next in order and done. Called with the lock. */
+/* Passes on all finished units that are next in order. The caller holds the lock. */
 static void pass_on(struct running *r)
 {
     struct place *p = &r->place[r->passed % r->places];
@@ -180,7 +181,7 @@ enum status stream_run(const struct stream *s)
     r.place = HEAP_NEW(struct place, r.places);
     pthread_mutex_init(&r.lock, NULL);
     pthread_cond_init(&r.changed, NULL);
-    /* This thread is one of them: where no other can be started, it does all the work. */
+    /* This thread works too; if no other thread can be started, it does all the work. */
     while (started < threads - 1 && !pthread_create(&thread[started], NULL, work, &r)) started++;
     work(&r);
     for (int64_t i = 0; i < started; i++) pthread_join(thread[i], NULL);

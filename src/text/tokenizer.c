@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Files beyond these sizes are no vocabularies. */
+/* Limits; larger files and tokens are refused. */
 enum { FILE_MOST = 1 << 27, TOKEN_MOST = 1 << 16, RANKED_MOST = 256, BYTES = 256 };
 
-/* A vocabulary on its way from a file to the tables. */
+/* The state while a vocabulary is read. */
 struct reading {
     const char *where; /* for messages */
     struct arena *a;
@@ -119,7 +119,7 @@ static enum status add_merge(struct reading *r, struct token_text left, struct t
     return ST_OK;
 }
 
-/* "Ġ the", as merges.txt and older files of Hugging Face have it. */
+/* Reads a merge such as "Ġ the", the form of merges.txt and of older Hugging Face files. */
 static enum status read_merge(struct reading *r, const char *text, int64_t bytes)
 {
     const char *blank = memchr(text, ' ', (size_t)bytes);
@@ -158,8 +158,8 @@ static int64_t highest_id(const json_t *vocabulary, const json_t *added)
     return most;
 }
 
-/* The object of texts and ids that vocab.json is and tokenizer.json has. Texts that are not in the
- * bytes' alphabet can only be special tokens. */
+/* Reads the object of texts and ids of a vocab.json or tokenizer.json. Texts with characters that
+ * stand for no byte (byte_text.h) can only be special tokens. */
 static enum status read_vocabulary(struct reading *r, const json_t *vocabulary, const json_t *added)
 {
     const char *key;
@@ -240,7 +240,7 @@ static bool is_type(const json_t *o, const char *type)
     return str_same(json_string_value(json_object_get(o, "type")), type);
 }
 
-/* Whether text is cut as GPT-2 does. The pattern is part of Hugging Face's type ByteLevel. */
+/* Whether the tokenizer splits text as GPT-2. Hugging Face's type ByteLevel has GPT-2's pattern. */
 static bool splits_as_gpt2(const json_t *root)
 {
     const json_t *s = json_object_get(root, "pre_tokenizer");
@@ -248,8 +248,8 @@ static bool splits_as_gpt2(const json_t *root)
            !json_is_false(json_object_get(s, "use_regex"));
 }
 
-/* A post-processor that leaves the tokens as they are: transformers writes a template without
- * special tokens. */
+/* Whether a post-processor does not change the tokens. The transformers library writes a template
+ * without special tokens. */
 static bool adds_nothing(const json_t *after)
 {
     if (is_type(after, "ByteLevel")) return true;
@@ -341,7 +341,7 @@ static enum status read_lines(struct reading *r, const char *text, int64_t bytes
     return ST_OK;
 }
 
-/* UTF-8 without a zero byte, as JSON has it. */
+/* Whether a token is UTF-8 without a zero byte, and so can be a JSON string. */
 static bool is_text(const struct token_text *t)
 {
     int n;
@@ -350,7 +350,7 @@ static bool is_text(const struct token_text *t)
     return true;
 }
 
-/* What is neither a byte nor made by a merge stands for itself, if it is text. */
+/* A token that is neither a byte nor made by a merge is a special token, if it is text. */
 static void find_specials(struct reading *r)
 {
     bool *made = ARENA_NEW(r->a, bool, r->ids);
@@ -420,7 +420,7 @@ static bool read_base64(const char *text, int64_t n, struct arena *a, struct tok
     return true;
 }
 
-/* "IHRoZQ== 262" */
+/* Reads a line such as "IHRoZQ== 262". */
 static enum status read_rank(const char *line, int64_t n, struct reading *r, struct token_text *t,
                              int64_t *ret_id)
 {
@@ -436,7 +436,7 @@ static enum status read_rank(const char *line, int64_t n, struct reading *r, str
                 r->where, (int)min_i64(n, 80), line);
 }
 
-/* tiktoken joins two neighbours whenever their text is a token. */
+/* Adds all merges: tiktoken joins two neighbours whenever their joined text is a token. */
 static enum status all_merges(struct reading *r)
 {
     int64_t most = 0;
@@ -462,7 +462,8 @@ static enum status all_merges(struct reading *r)
     return ST_OK;
 }
 
-/* Of OpenAI's files those of GPT-2 and of GPT-3 split text this way; larger ones do not. */
+/* Of OpenAI's vocabularies only those of GPT-2 and GPT-3 split text by GPT-2's pattern. Larger ones
+ * do not. */
 enum { GPT2_END = 50256, RANKS_OF_GPT2 = 100000 };
 
 static enum status read_ranks(struct reading *r, const char *text, int64_t bytes)
@@ -502,7 +503,7 @@ static enum status open_ranks(struct tokenizer *t, const char *path, struct aren
     TRY(file_read_most_at(NULL, path, FILE_MOST, a, &text, &bytes));
     TRY(read_ranks(&r, text, bytes));
     TRY(finish(&r, t));
-    /* tiktoken takes a token for a piece that is its text, whatever merging makes of it. */
+    /* If a piece is the text of a token, tiktoken uses this token without merging. */
     for (int i = 0; i < t->bpe.ranks; i++)
         if (!bpe_is_made(&t->bpe, (uint32_t)i))
             return fail(ST_UNSUPPORTED,
@@ -544,9 +545,7 @@ int64_t tokenizer_special(const struct tokenizer *t, const char *text)
 int64_t tokenizer_find_special(const struct tokenizer *t, const char *text, int64_t bytes,
                                const struct special_token **ret)
 {
-    enum {
-        WINDOW = 1 << 12
-    }; /* a token that is not there must not cost a look at all of the text */
+    enum { WINDOW = 1 << 12 }; /* tokens that are not in the text must not cause long searches */
     int64_t first = -1;
     for (int64_t from = 0; from < bytes && first < 0; from += WINDOW)
         for (int i = 0; i < t->specials; i++) {

@@ -1,7 +1,7 @@
-/* tokenizer.h - reads a byte-level BPE vocabulary from the files that other programs write.
+/* tokenizer.h - reads a byte-level BPE vocabulary from the files of other programs.
  *
- * A vocabulary splits text by GPT-2's pattern (split.h); one that says that it splits otherwise,
- * normalizes text or drops merges is refused in one sentence, since it would give wrong ids. */
+ * Text is always split by GPT-2's pattern (split.h). A vocabulary that splits text otherwise,
+ * normalizes text or drops merges is refused, since the ids would be wrong. */
 #ifndef TEXT_TOKENIZER_H
 #define TEXT_TOKENIZER_H
 
@@ -9,7 +9,7 @@
 
 struct json_t;
 
-/* A token that no merge makes and that stands for itself, such as <|endoftext|>. */
+/* A token that no merge makes and that represents its own text, such as <|endoftext|>. */
 struct special_token {
     struct token_text text;
     uint32_t id;
@@ -17,26 +17,26 @@ struct special_token {
 
 struct tokenizer {
     struct bpe bpe;
-    const struct bpe_merge *merge; /* in their order */
+    const struct bpe_merge *merge; /* in order of priority */
     int64_t merges;
-    const struct special_token *special; /* the longest texts first */
+    const struct special_token *special; /* in order of decreasing length */
     int specials;
 };
 
-/* Reads a folder with tokenizer.json (Hugging Face), or with vocab.json and merges.txt (GPT-2); or
- * a file: tokenizer.json by whatever name that ends in .json, else ranks as tiktoken writes them
- * (lines of a token in base64 and its id). All of it lives in the arena. ST_IO, or ST_FORMAT and
- * ST_UNSUPPORTED with what is wrong. */
+/* Reads a folder with tokenizer.json (Hugging Face) or with vocab.json and merges.txt (GPT-2), or a
+ * file: a tokenizer.json under any name that ends in .json; all other names are files of ranks as
+ * tiktoken writes them (lines of a token in base64 and its id). The result lives in the arena.
+ * ST_IO, ST_FORMAT, ST_UNSUPPORTED. */
 enum status tokenizer_open(struct tokenizer *t, const char *path, struct arena *a);
-/* The same from the value of a tokenizer.json. `where` is for messages. */
+/* The same for the JSON value of a tokenizer.json. `where` is for messages. */
 enum status tokenizer_read(struct tokenizer *t, const struct json_t *root, const char *where,
                            struct arena *a);
-/* As the value of a tokenizer.json, which Hugging Face's tokenizers open. */
+/* The tokenizer as the JSON value of a tokenizer.json, which Hugging Face's tokenizers can open. */
 struct json_t *tokenizer_json(const struct tokenizer *t);
 
-/* The id of the special token of this text, or -1. */
+/* The id of the special token with this text, or -1. */
 int64_t tokenizer_special(const struct tokenizer *t, const char *text);
-/* The first special token in a text: its place, and which; -1: there is none. */
+/* Returns the place of the first special token in a text, or -1; *ret is the token. */
 int64_t tokenizer_find_special(const struct tokenizer *t, const char *text, int64_t bytes,
                                const struct special_token **ret);
 bool tokenizer_is_special(const struct tokenizer *t, int64_t id);

@@ -1,4 +1,4 @@
-/* A vocabulary as the value of a tokenizer.json. */
+/* Converts a vocabulary to the JSON value of a tokenizer.json. */
 #include "base/heap.h"
 #include "base/json.h"
 #include "text/byte_text.h"

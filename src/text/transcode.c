@@ -17,7 +17,7 @@ struct transcoding {
     const struct transcode *t;
     struct bpe_walk *walk;
     int64_t read, lines;
-    bool begun; /* something was written: words are separated */
+    bool begun; /* something was written, so a blank must come first */
 };
 
 /* --- in and out ------------------------------------------------------------------------------- */
@@ -51,7 +51,7 @@ static enum status write_all(const struct transcode *t, const char *bytes, int64
 static enum status pass(void *user, const struct stream_unit *u)
 {
     struct transcoding *x = user;
-    /* Words begin with a blank: the first one of all does not. */
+    /* Each word begins with a blank; skips the blank of the very first word. */
     int64_t skip =
         x->t->form == FORM_WORDS && !x->begun && u->made[0].len && u->made[0].data[0] == ' ';
     x->begun |= u->made[0].len > 0;
@@ -69,7 +69,7 @@ static int64_t cut_lines(void *user, const char *text, int64_t bytes, struct str
     return cut;
 }
 
-/* Calls `line` for each line of a unit that is not empty. */
+/* Calls `line` for each nonempty line of a unit. */
 static enum status each_line(const struct stream_unit *u, void *user,
                              enum status (*line)(void *user, const json_t *root, struct str *made))
 {
@@ -271,7 +271,7 @@ static enum status decode_line(void *user, const json_t *root, struct str *made)
         if (st != ST_OK) break;
     }
     if (st == ST_OK) {
-        utf8_append_valid(&valid, str_text(&text), text.len); /* JSON has nothing else */
+        utf8_append_valid(&valid, str_text(&text), text.len); /* JSON must be valid UTF-8 */
         json_t *line = json_pack("{s:s%}", "text", str_text(&valid), (size_t)valid.len);
         json_print_with(line, JSON_COMPACT, made);
     }

@@ -7,8 +7,8 @@
 
 enum { PAGE = 256, PAGES = UTF8_LIMIT / PAGE, MIXED_MOST = 256 };
 
-/* Ranges of code points that are not of class other, from the file DerivedGeneralCategory.txt of
- * Unicode 16.0. */
+/* Ranges of code points whose class is not CLASS_OTHER, from DerivedGeneralCategory.txt of Unicode
+ * 16.0. */
 #define L CLASS_LETTER
 #define N CLASS_NUMBER
 #define S CLASS_SPACE
@@ -231,15 +231,15 @@ static const struct {
 #undef N
 #undef S
 
-/* Two levels: a byte for each page of 256 code points, then a class for each code point. The first
- * pages are those of a single class. */
+/* A table of two levels: page_of maps each page of 256 code points to an index of class_of, which
+ * has the classes of a page. Equal pages share an entry. */
 static uint8_t page_of[PAGES];
 static uint8_t class_of[MIXED_MOST][PAGE];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void fill(void)
 {
-    int pages = 1, range = 0; /* page 0: all other */
+    int pages = 1, range = 0; /* entry 0: all code points are CLASS_OTHER */
     for (int p = 0; p < PAGES; p++) {
         uint8_t class[PAGE] = {};
         bool any = false;

@@ -13,9 +13,9 @@ struct bpe_walk {
     const struct bpe *bpe;
     pthread_mutex_t lock;
     _Atomic bool filled;
-    uint32_t *shorter; /* of each rank: the longest other token that it begins with, or BPE_NONE */
-    /* A trie of the tokens: a hash table from a node and a byte to a node; and the token, if any,
-     * that ends at a node. */
+    uint32_t *shorter; /* by rank: the longest token that is a proper prefix, or BPE_NONE */
+    /* A trie of the tokens. `edge` is a hash table from a node and a byte to the next node; `token`
+     * is the token that ends at a node, or BPE_NONE. */
     uint64_t *edge;
     int edge_bits, nodes;
     uint32_t *token;
@@ -40,7 +40,7 @@ void walk_close(struct bpe_walk *w)
 
 /* --- the trie --------------------------------------------------------------------------------- */
 
-/* The slot of the edge from `node` by `byte`, or the empty one where it belongs. */
+/* The slot of the edge from `node` by `byte`, or the empty slot for it. */
 static uint64_t *find_edge(const struct bpe_walk *w, uint32_t node, uint8_t byte)
 {
     uint64_t key = (uint64_t)node << 8 | byte, most = ((uint64_t)1 << w->edge_bits) - 1;
@@ -68,7 +68,7 @@ static void add_token(struct bpe_walk *w, const struct token_text *t, uint32_t r
     w->token[node] = rank;
 }
 
-/* The longest token that the text begins with; a single byte is always one. */
+/* The longest token with which the text begins; each single byte is a token. */
 static uint32_t longest(const struct bpe_walk *w, const char *text, int64_t n)
 {
     uint32_t node = ROOT, found = BPE_NONE;
@@ -115,7 +115,7 @@ static void fill_once(struct bpe_walk *w)
 /* --- walking ---------------------------------------------------------------------------------- */
 
 struct walking {
-    uint8_t *left; /* a bit for each place: it was left, nothing leads on from there */
+    uint8_t *left; /* a bit for each place: the walk stepped back from there */
     uint32_t *token;
     int64_t tokens, at;
 };
@@ -125,7 +125,7 @@ static int length_of(const struct bpe *b, uint32_t rank)
     return b->text[b->id[rank]].length;
 }
 
-/* Takes the longest token, from `token` to shorter ones, that goes with the one before it. */
+/* Appends the longest of `token` and its shorter prefixes that can follow the token before it. */
 static bool advance(const struct bpe_walk *w, struct walking *x, uint32_t token)
 {
     for (; token != BPE_NONE; token = w->shorter[token]) {

@@ -1,10 +1,10 @@
-/* walk.h - encodes long fragments in a time proportional to their length.
+/* walk.h - encodes long fragments in time proportional to their length.
  *
- * A sequence of tokens is what byte pair encoding makes of a text exactly if each token is what it
- * makes of the token's own text, and each two neighbours are what it makes of their joined text. So
- * one walks from left to right with the longest token that matches, takes the next shorter one
- * where it does not go with the token before it, and steps back where none does. A place that was
- * left this way is never visited again. The idea is that of the crate `bpe` of GitHub's rust-gems
+ * A sequence of tokens is the byte pair encoding of a text exactly if each token is the encoding of
+ * its own text, and each two neighbours are the encoding of their joined text. So the walk goes
+ * from left to right and takes the longest token that matches. If this token cannot follow the
+ * token before it, the walk tries shorter ones; if none can, it steps back, and never visits that
+ * place again. The idea is from the crate `bpe` of GitHub's rust-gems
  * (https://github.com/github/rust-gems/tree/main/crates/bpe). */
 #ifndef TEXT_WALK_H
 #define TEXT_WALK_H
@@ -13,11 +13,12 @@
 
 struct bpe_walk;
 
-/* Tables that the first long fragment fills, in tens of milliseconds; threads may share them. */
+/* The tables are filled by the first call of walk_merge, in tens of milliseconds. Threads may share
+ * them. */
 struct bpe_walk *walk_open(const struct bpe *b);
 void walk_close(struct bpe_walk *w);
 
-/* Encodes a fragment of n > 0 bytes as ranks, at most n, and returns how many. */
+/* Encodes a fragment of n > 0 bytes as at most n ranks and returns their number. */
 int64_t walk_merge(struct bpe_walk *w, const char *text, int64_t n, uint32_t *ret);
 
 #endif

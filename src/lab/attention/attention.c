@@ -1,5 +1,5 @@
-/* The ladder `attention`, causal or full: forward, with heads of 64 elements. The input is packed
- * as Strobe's operator takes it, (batch, tokens, 3, heads, 64); the output is (batch, tokens,
+/* The ladder `attention`: forward attention, causal or full, with heads of 64 elements. The input
+ * has the layout of Strobe's operator, (batch, tokens, 3, heads, 64); the output is (batch, tokens,
  * heads, 64). */
 #include "lab/ladders.h"
 
@@ -16,7 +16,7 @@ static int64_t rows_of(const struct lab_problem *p)
     return p->n[0] * p->n[1] * p->n[2];
 }
 
-/* Pairs of a query and a key that it sees. */
+/* The number of pairs of a query and a key that is not masked. */
 static double pairs(const struct lab_problem *p)
 {
     return (double)rows_of(p) * (double)(p->form == CAUSAL ? p->n[2] + 1 : 2 * p->n[2]) / 2;
@@ -30,7 +30,7 @@ static void problem(struct lab_problem *p)
     p->flops = 4.0 * HEAD * pairs(p);
 }
 
-/* One head, by the definition; `s` has room for the scores of a query. */
+/* One head, computed by the definition of attention; `s` has room for the scores of a query. */
 static void one_head(const struct lab_problem *p, const double *x, double *y, double *s)
 {
     int64_t tokens = p->n[2], width = p->n[1] * HEAD, stride = 3 * width;
@@ -67,9 +67,10 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(sum);
 }
 
-/* By norm. In bf16 the result is rounded, and the probabilities, whose errors are as large and
- * independent of it; the norm of few elements averages less. In float the score's error, some units
- * of 2^-24 of a sum of 64 products, is that of its exponential; sums of up to `tokens` follow. */
+/* In bf16, the probabilities and the result are rounded; their errors are equally large and
+ * independent. The fewer elements there are, the less their errors average out in the norm. In
+ * float, the error of a score (some units of 2^-24, from a sum of 64 products) is the relative
+ * error of its exponential, and sums of up to `tokens` terms add more. */
 static double tolerance(const struct lab_problem *p)
 {
     static const double FLOAT = 6e-8, BF16 = 2.4e-3;
@@ -121,7 +122,7 @@ static void shape_rows(const struct lab_problem *p, struct kernel_shape *ret)
     enum { QUERIES = 8 };
     *ret = tiles(p, QUERIES, THREADS, min_i64(4 * QUERIES * p->n[2], INT32_MAX));
 }
-/* Beside the scores it has 10 KiB of its own; a block may have 227 KiB at most, mostly less. */
+/* A block needs 10 KiB besides the scores; it may have at most 227 KiB, on most GPUs less. */
 static const char *rows_too_long(const struct lab_problem *p)
 {
     enum { TOKENS = 6144 };
@@ -149,7 +150,7 @@ static void shape_wgmma(const struct lab_problem *p, struct kernel_shape *ret)
     enum { QUERIES = 128, THREADS_OF_ALL = 288, BARRIERS = 80 };
     *ret = tiles(p, QUERIES, THREADS_OF_ALL, 5 * QUERIES * HEAD * 2 + BARRIERS);
 }
-/* All of the input, in boxes of 128 tokens of a head. */
+/* A tensor map of the whole input, with boxes of 128 tokens of one head. */
 static int maps_wgmma(const struct lab_problem *p, struct lab_map *ret)
 {
     enum { BOX = 128 };
@@ -168,22 +169,23 @@ static int64_t matrices(const struct lab_problem *p, int)
 {
     return 4 * rows_of(p) * p->n[2];
 }
-/* Of each query: the output, the largest score and the sum. */
+/* For each query: the output, the largest score and the sum. */
 static int64_t outputs(const struct lab_problem *p, int)
 {
     return 4 * rows_of(p) * (HEAD + 2);
 }
 
-/* Bytes that warps move, of tiles of queries that read the keys and values up to them. */
+/* Bytes that warps move if each tile of `queries` queries reads its unmasked keys and values. */
 static double by_tiles(const struct lab_problem *p, double queries)
 {
     double keys = p->form == CAUSAL ? ((double)p->n[2] + queries) / 2 : (double)p->n[2];
     double read = (double)rows_of(p) * keys / queries * 2 * HEAD;
     return (read + 2.0 * (double)p->out) * (double)dtype_size(p->dtype);
 }
-/* Of each pair: 1/16 of a query and 1/16 of a key for its tile, and its score, written; the softmax
- * reads it three times and writes it; two warps read it again, a sector each, and 1/16 of a value
- * for each of the 8 warps that have 4 queries and half of a head together. */
+/* For each pair of a query and a key: the first kernel reads 1/16 of a query and 1/16 of a key (a
+ * tile shares them) and writes the score. The softmax reads the score three times and writes it. In
+ * the last kernel two warps read the score, a sector each, and 8 warps read the value for 16
+ * queries together. */
 static double moved_matrices(const struct lab_problem *p)
 {
     enum { SECTOR = 32, TILE = 16, WARPS = 8 };
@@ -195,13 +197,13 @@ static double moved_rows(const struct lab_problem *p)
 {
     return by_tiles(p, 8);
 }
-/* Each tile of keys and values once; for each of them the queries that see it, and what is kept of
- * them: read except for the first tile, written except for the last. A warp has two queries, and
- * moves a sector for their maxima and one for their sums. */
+/* Each tile of keys and values is read once. For each tile, the queries that attend to it are read;
+ * their outputs, maxima and sums are read except for the first tile and written except for the
+ * last. A warp has two queries, and moves one sector for their maxima and one for their sums. */
 static double moved_online(const struct lab_problem *p)
 {
     double keys = p->form == CAUSAL ? ((double)p->n[2] + HEAD) / 2 : (double)p->n[2];
-    double times = keys / HEAD; /* tiles of keys, of the mean query */
+    double times = keys / HEAD; /* tiles of keys for the average query */
     double size = (double)dtype_size(p->dtype), kept = 2 * (4.0 * HEAD + 2 * 32 / 2) * (times - 1);
     return (double)rows_of(p) * (HEAD * size * (times + 2 + 1) + kept);
 }
@@ -209,7 +211,7 @@ static double moved_queries(const struct lab_problem *p)
 {
     return by_tiles(p, HEAD);
 }
-/* Four lanes store 16 bytes of a row together, so a sector is stored in halves. */
+/* Four lanes together store 16 bytes of a row, half a sector, so each sector is stored twice. */
 static double moved_fragments(const struct lab_problem *p)
 {
     return by_tiles(p, HEAD) + (double)p->out * (double)dtype_size(p->dtype);
@@ -251,8 +253,7 @@ static const struct lab_rung gpu[] = {
 
 /* --- a CPU ------------------------------------------------------------------------------------ */
 
-/* struct tiles of attention/cpu/tiles.h: keys and outputs of 64 x 64, scores of 4 x 64, and two
- * numbers for each of 64 queries. */
+/* The size of struct tiles in attention/cpu/tiles.h. */
 enum { TILES_BYTES = 4 * (2 * HEAD * HEAD + 4 * HEAD + 2 * HEAD) };
 
 static int64_t one_row(const struct lab_problem *p, int)

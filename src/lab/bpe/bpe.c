@@ -46,7 +46,7 @@ struct running {
     struct bpe_run *ret;
     struct bpe_input input;
     struct bpe_output output;
-    uint32_t *expected; /* of the first rung */
+    uint32_t *expected; /* ids from the first rung */
     int64_t cache_bytes;
     struct arena *arena;
 };
@@ -66,7 +66,7 @@ static void call(struct running *r, int i)
     lab_function (&bpe_rungs[i])(&c);
 }
 
-/* A new encoder and empty caches, so that every word is seen for the first time. */
+/* Unless `warm` is set, empties the caches and opens a new encoder, so that no word is known. */
 static void forget(struct running *r)
 {
     if (r->o->warm && r->output.encoder) return;

@@ -1,8 +1,8 @@
-/* bpe.h - the ladder `bpe`: text to GPT-2's ids, each rung with one more idea.
+/* bpe.h - the ladder `bpe`: converts text to GPT-2's token ids, each rung with one more idea.
  *
- * A rung is a file below cpu/, as those of other ladders (lab/lab.h), but its problem is a text:
- * in[0] is a struct bpe_input, out a struct bpe_output, n[0] the bytes of the text. The first rung
- * defines the ids; all others must yield the same before and after they are timed. */
+ * As in other ladders (lab/lab.h), a rung is a file below cpu/, but its input is a text: in[0] is a
+ * struct bpe_input, out a struct bpe_output, n[0] the bytes of the text. The first rung defines the
+ * ids; all other rungs are checked against it before and after they are timed. */
 #ifndef LAB_BPE_BPE_H
 #define LAB_BPE_BPE_H
 
@@ -20,19 +20,19 @@ struct bpe_input {
 
 struct bpe_output {
     int64_t count;
-    uint32_t *id;      /* room for a few more than the bytes of the text */
+    uint32_t *id;      /* room for ENCODER_PADDING more ids than the text has bytes */
     uint32_t *scratch; /* ranks of one piece */
-    /* What is in the caches of words is removed before each call, unless asked otherwise. */
+    /* The cache of words, in 4 KiB and in 2 MiB pages; emptied before each call unless `warm`. */
     void *small_pages, *large_pages;
-    struct encoder *encoder; /* of the last rung, whose ids are here as they go to a file */
-    void *packed;
+    struct encoder *encoder; /* for the last rung */
+    void *packed;            /* ids of the last rung, in the format of a token file */
 };
 
 struct bpe_options {
     const struct tokenizer *tokenizer;
     const char *text;
-    int64_t bytes; /* after the text, STREAM_PADDING (text/stream.h) more can be read */
-    bool warm;     /* the caches keep the words of the call before */
+    int64_t bytes; /* of the text; STREAM_PADDING (text/stream.h) bytes more must be readable */
+    bool warm;     /* the caches keep the words of the previous call */
     int samples;
     double limit_ms;
     void (*each)(void *user, double share, const char *what);
@@ -51,10 +51,10 @@ struct bpe_run {
     const struct bpe_options *options;
     struct bpe_result result[BPE_RUNGS];
     int64_t ids, pieces;
-    int wrong; /* rungs with other ids */
+    int wrong; /* number of rungs with wrong ids */
 };
 
-/* The rungs; they end with one without a name. */
+/* Ends with a rung without a name. */
 extern const struct lab_rung bpe_rungs[];
 
 /* ST_INTERRUPTED if Ctrl-C ended it before all rungs had a sample. */

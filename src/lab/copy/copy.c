@@ -23,8 +23,7 @@ static double exact(const struct lab_problem *)
     return 0;
 }
 
-/* Each access of a GPU takes whole sectors of 32 bytes, of a CPU whole lines of 64; a stored line
- * is read first. */
+/* A GPU moves sectors of 32 bytes, a CPU lines of 64 bytes, which it reads before it stores. */
 static double sectors(const struct lab_problem *p, int64_t stride)
 {
     return p->bytes * (double)min_i64(stride, 32 / dtype_size(p->dtype));
@@ -57,7 +56,7 @@ static void shape(int64_t threads, struct kernel_shape *ret)
     *ret = (struct kernel_shape){{(unsigned)ceil_div(threads, THREADS), 1, 1}, {THREADS, 1, 1}, 0};
 }
 
-/* One element per thread; strided: whole rows of the widest stride. */
+/* One element per thread. For strides the threads cover whole rows of the widest stride. */
 static void each(const struct lab_problem *p, struct kernel_shape *ret)
 {
     shape(p->n[0], ret);

@@ -1,11 +1,12 @@
-/* The ladder `divergence`: each element goes through one of two chains of arithmetic, by its index
- * on a GPU and by its sign on a CPU, which would learn a pattern of indices. */
+/* The ladder `divergence`: each element goes through one of two chains of arithmetic. On a GPU its
+ * index selects the chain; on a CPU its sign does, because branch prediction would learn a pattern
+ * of indices. */
 #include "lab/ladders.h"
 
 #include <math.h>
 
-/* STEPS of the rungs: on a GPU so many that arithmetic is the limit, on a CPU so few that a wrong
- * guess costs as much as a chain. */
+/* The STEPS of the rungs. On a GPU they are enough to make arithmetic the limit; on a CPU so few
+ * that a branch misprediction costs as much as a chain. */
 enum { GPU_STEPS = 256, CPU_STEPS = 8 };
 static const float M = 0.998f, C = 0.002f;
 
@@ -34,7 +35,8 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(squares);
 }
 
-/* Up to 512 roundings to float, whose errors add up like the square root; one to bf16. */
+/* Up to 512 roundings to float, whose errors grow like the square root of their number; in bf16
+ * the rounding of the result. */
 static double tolerance(const struct lab_problem *p)
 {
     return p->dtype == DT_BF16 ? 4e-3 : 2e-5;
@@ -42,7 +44,7 @@ static double tolerance(const struct lab_problem *p)
 
 enum { THREADS = 256 };
 
-/* Blocks of whole pairs: block() needs two for each 512 elements. */
+/* An even number of blocks, because rung `block` uses two for each 512 elements. */
 static void pairs(const struct lab_problem *p, struct kernel_shape *ret)
 {
     unsigned blocks = 2 * (unsigned)ceil_div(p->n[0], 2 * THREADS);
@@ -68,7 +70,7 @@ static double read_first(const struct lab_problem *p)
 {
     return 1.5 * p->bytes;
 }
-/* The list of indices, 8 bytes each: the line is read, written, and read again. */
+/* A list of indices of 8 bytes: its lines are read before they are written, and read again. */
 static double with_list(const struct lab_problem *p)
 {
     return 1.5 * p->bytes + (double)p->n[0] * 24;

@@ -20,9 +20,9 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(squares);
 }
 
-/* A float is off by a few units of 2^-24. Rounding to bf16 is off by up to 2^-9, and where each
- * operator rounds its result, e^x near 1 loses digits that e^x - 1 would need; a problem of a few
- * elements may have no others. */
+/* The error of a float is a few units of 2^-24. Rounding to bf16 has an error of up to 2^-9, and if
+ * each operator rounds its result, e^x near 1 loses digits that e^x - 1 would need; all elements of
+ * a small problem may be of that kind. */
 static double tolerance(const struct lab_problem *p)
 {
     return p->dtype == DT_BF16 ? 2e-2 : 1e-6;
@@ -57,14 +57,14 @@ static void resident(const struct lab_problem *p, struct kernel_shape *ret)
     shape(min_i64(p->n[0], max_i64(p->processors, 1) * OF_PROCESSOR), ret);
 }
 
-/* A tensor of intermediate results and one of truth values, a byte each. */
+/* A tensor of intermediate results and a tensor of truth values of one byte. */
 static int64_t intermediate(const struct lab_problem *p, int)
 {
     return p->n[0] * (dtype_size(p->dtype) + 1);
 }
 
-/* Ten accesses of an element and two of a truth value; on a CPU a stored line is read first, unless
- * the pass has just read it. */
+/* Ten accesses per element and two per truth value. A CPU reads a line before it stores to the
+ * line, unless the pass has just loaded from it. */
 static double operators(const struct lab_problem *p)
 {
     return (double)p->n[0] * (10.0 * (double)dtype_size(p->dtype) + 2);

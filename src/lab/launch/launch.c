@@ -4,8 +4,8 @@
 
 enum { LEAST = 3 };
 
-/* Launches of a GPU are hidden if they make its kernels slower by a tenth at most; a team of
- * threads must be faster than one thread. */
+/* On a GPU, launches count as hidden if kernels become slower by at most a tenth; on a CPU a team
+ * of threads must be at least as fast as one thread. */
 static const double GPU_MOST = 1.1, CPU_MOST = 1;
 
 int launch_from(const double *alone, const double *started, int n, double most)

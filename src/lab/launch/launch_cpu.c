@@ -1,4 +1,4 @@
-/* Operators of a CPU, with as many teams of threads as operators, with one, and with none. */
+/* Operators on a CPU: with a team of threads for each, with one team for all, and on one thread. */
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/threads.h"
@@ -12,10 +12,10 @@ LAB_CPU_DECLARE(launch_add);
 const struct lab_rung launch_cpu_kernels[] = {
     {"add", "launch/cpu/01_add.c", .run = LAB_CPU(launch_add)}, {0}};
 
-enum { GRAIN = 64 }; /* floats: a multiple of what the kernel does at once */
+enum { GRAIN = 64 }; /* floats: a multiple of the floats in one iteration of the kernel */
 static const int64_t sizes[] = {256, 4096, 16384, 65536, 262144}; /* ascending */
 
-/* Some operators in one of the ways. */
+/* All operators of a sample, and the way in which they are started. */
 struct work {
     const struct launch_point *point;
     lab_fn add;
@@ -23,7 +23,7 @@ struct work {
     int threads, operators;
 };
 
-/* What the calling thread does of an operator. */
+/* The calling thread's part of an operator. */
 static void add_part(const struct work *w, int threads, int64_t additions)
 {
     int64_t n = w->point->floats, each = round_up(ceil_div(n, threads), GRAIN);
@@ -36,7 +36,7 @@ static void run_empty(const struct work *w)
 {
     for (int k = 0; k < w->operators; k++) {
 #pragma omp parallel num_threads(w->threads)
-        __asm__ volatile(""); /* else the compiler could leave the region out */
+        __asm__ volatile(""); /* keeps the compiler from removing the region */
     }
 }
 

@@ -1,20 +1,20 @@
-/* Small kernels of a GPU, launched one by one, on two streams, as a captured graph, and fused. */
+/* Small GPU kernels, launched one by one, on two streams, as a captured graph, and fused. */
 #include "base/clock.h"
 #include "lab/launch/launch_parts.h"
 
 const struct lab_rung launch_gpu_kernels[] = {{.name = "add", .file = "launch/gpu/01_add.cu"}, {0}};
 
-/* Events: around a sample, and where a further stream begins and ends. */
+/* Events before and after a sample (stream 1 waits for FROM), and at the end of stream 1. */
 enum { FROM, TO, JOIN };
 enum { BLOCK = LAUNCH_BLOCK, BUFFERS = 2, FALLBACK_THREADS = 2048 };
-static const double SHARE = 0.6; /* of the time limit; the copies get the rest */
+static const double SHARE = 0.6; /* of the time limit, for launches; copies get the rest */
 
 struct work {
     struct gpu *g;
     struct launch_point *point;
     const struct gpu_way *way;
-    void *recording;   /* of all launches; NULL: none */
-    double *device_ms; /* of each sample, after those of the warm-up */
+    void *recording;   /* the captured graph of all launches; NULL: none */
+    double *device_ms; /* of each sample, those of the warm-up first */
     int samples;
 };
 
@@ -27,12 +27,12 @@ struct gpu {
 
 struct gpu_way {
     struct launch_way way;
-    /* Makes all launches. Returns what the calls of launches took, in ns. */
+    /* Makes all launches; *ret_ns: the time of the launching calls. */
     enum status (*run)(struct work *w, int64_t *ret_ns);
-    bool brief; /* only for kernels with one addition */
+    bool brief; /* measured only for kernels with one addition */
 };
 
-/* One kernel; `times` as many additions as the work has. */
+/* Launches one kernel with `times` the additions of the work. */
 static enum status launch(struct work *w, int buffer, int64_t times)
 {
     struct gpu *g = w->g;
@@ -133,7 +133,7 @@ static enum status sample(void *user, int, double *ret_ms)
     return s->event_elapsed(context, FROM, TO, &w->device_ms[w->samples++]);
 }
 
-/* What each buffer must have after one run from zero: two streams share the launches. */
+/* Runs the work once on zeros and checks the buffers; each of two streams has half of it. */
 static enum status check(struct work *w)
 {
     struct gpu *g = w->g;
@@ -169,7 +169,8 @@ static void add_work(struct launch_run *r, int64_t floats, int additions)
     }
 }
 
-/* One block and one wave with one addition, and one block with more and more additions. */
+/* Adds work of one block and of one wave with one addition, and of one block with more and more
+ * additions; allocates memory and compiles the kernel. */
 static enum status open_gpu(struct gpu *g)
 {
     static const int more[] = {256, 512, 1024, 2048, 4096, 8192};

@@ -1,23 +1,24 @@
-/* launch_parts.h - what the files of lab/launch share. Private to lab/launch. */
+/* launch_parts.h - private functions of the files of lab/launch. */
 #ifndef LAB_LAUNCH_LAUNCH_PARTS_H
 #define LAB_LAUNCH_LAUNCH_PARTS_H
 
 #include "lab/launch/launch.h"
 
-/* LAUNCH_BLOCK: threads of a block, which have a float each. LAUNCH_WARMUP: samples at most that
- * launch_time takes of each contender before those that count. */
+/* LAUNCH_BLOCK: threads of a block; each has one float. LAUNCH_WARMUP: launch_time discards at most
+ * this many samples of each contender as warm-up. */
 enum { LAUNCH_BLOCK = 256, LAUNCH_WARMUP = 2 };
 
 enum status launch_run_gpu(struct launch_run *r, struct arena *a);
 enum status launch_run_cpu(struct launch_run *r, struct arena *a);
-/* On the open device with that kernel, in the share of the limit that is left from `from` on. */
+/* Measures r->pipeline on the open device with this kernel, in the share 1 - `from` of the time
+ * limit. */
 enum status launch_run_pipeline(struct launch_run *r, void *context, void *kernel, double from,
                                 struct arena *a);
-/* Times all of them in turns, one sample a call, within a share of the limit; `from` is that of
- * the progress before it. */
+/* Times n contenders in turns, one call per sample, within `share` of the time limit. `from`: the
+ * progress before, as a share. */
 enum status launch_time(struct launch_run *r, struct contender *c, int n, double from, double share,
                         const char *what, struct arena *a);
-/* Whether each of n floats is `first` of its index, plus `added`; the failure names the way. */
+/* ST_NUMERIC: an y[i] is not first(i) + added (without `first`: added). The message has `way`. */
 enum status launch_check(const float *y, int64_t n, double (*first)(int64_t), double added,
                          const char *way);
 

@@ -1,24 +1,24 @@
-/* Chunks of page-locked memory: copied to the device, worked on, copied back. A chunk stays on one
- * stream, so its three steps are in order; chunks on different streams may overlap, as the device
- * has engines for copies in both directions beside its multiprocessors. */
+/* Copies chunks of page-locked memory to the device, processes them and copies them back. A chunk
+ * stays on one stream, so its three steps run in order. Chunks on different streams may overlap,
+ * because the device has copy engines for both directions in addition to its multiprocessors. */
 #include "lab/launch/launch_parts.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { FROM, TO, JOIN }; /* events; a stream i ends with JOIN + i */
+enum { FROM, TO, JOIN }; /* events; JOIN + i is at the end of stream i */
 enum { BLOCK = LAUNCH_BLOCK, TRIAL = 1024, MOST_ADDITIONS = 65536, DISTINCT = 1024 };
 
 struct pipe {
     struct launch_run *r;
     const struct backend *backend;
     void *context, *kernel, *y[BACKEND_STREAMS];
-    float *from, *to; /* page-locked, of all chunks */
-    int64_t floats;   /* of a chunk */
+    float *from, *to; /* page-locked memory of all chunks */
+    int64_t floats;   /* in a chunk */
 };
 
-/* A contender: some of the three parts, on some streams. */
+/* A contender: which of the three parts run, and on how many streams. */
 struct work {
     struct pipe *p;
     bool part[LAUNCH_PARTS];
@@ -38,7 +38,7 @@ static enum status run_part(const struct work *w, enum launch_part part, int chu
     return b->texts->launch(p->context, p->kernel, &shape, argument);
 }
 
-/* All chunks, between the events FROM and TO of stream 0. */
+/* Runs all chunks, between the events FROM and TO of stream 0. */
 static enum status run(const struct work *w)
 {
     const struct backend_stream *s = &w->p->backend->stream;
@@ -88,7 +88,7 @@ static enum status check(const struct work *w)
     return launch_check(p->to, n, first, p->r->pipeline.additions, name);
 }
 
-/* As many additions as make a kernel last as long as a copy. */
+/* Chooses the number of additions such that a kernel takes as long as a copy. */
 static enum status choose_additions(struct pipe *p)
 {
     struct launch_pipeline *l = &p->r->pipeline;

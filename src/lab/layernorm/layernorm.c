@@ -1,5 +1,5 @@
-/* The ladder `layernorm`: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias, the mean and the
- * variance of each row of x. The second input has the weights and then the biases. */
+/* The ladder `layernorm`: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias, with the mean and
+ * the variance of each row of x. The second input has the weights and then the biases. */
 #include "lab/ladders.h"
 
 #include <math.h>
@@ -32,10 +32,10 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(all);
 }
 
-/* A bf16 is off by up to 2^-9 from rounding. A mean in float is off by some units of 2^-24 of the
- * largest x, which is an error beside deviations of about 1; a sum that one thread adds in order
- * has rounding errors that grow like its square root. The mean of squares minus the square of the
- * mean would be off by the square of the offset. */
+/* Rounding to bf16 has an error of up to 2^-9. A mean in float has an error of some units of 2^-24
+ * times the largest x, while the deviations from the mean are about 1. The rounding errors of a sum
+ * that one thread adds in order grow like its square root. The mean of squares minus the square of
+ * the mean would have an error proportional to the square of the offset, and fail. */
 static double tolerance(const struct lab_problem *p)
 {
     double of_float = (5e-7 + 6e-8 * sqrt((double)p->n[1])) * (1 + fabs(p->offset));
@@ -71,7 +71,7 @@ static void warps(const struct lab_problem *p, struct kernel_shape *ret)
     *ret = (struct kernel_shape){{(unsigned)ceil_div(p->n[0], WARPS), 1, 1}, {THREADS, 1, 1}, 0};
 }
 
-/* Whole warps whose threads hold 32 bytes of the row each. */
+/* One block per row, of whole warps; each thread holds 32 bytes of the row. */
 static void rows_in_registers(const struct lab_problem *p, struct kernel_shape *ret)
 {
     rows(p, ret);
@@ -140,7 +140,7 @@ const struct lab_ladder lab_layernorm = {
     .gpu = {32768, 1024},
     .cpu = {8192, 768},
     .odd = {{1, 1}, {3, 70}, {65, 33}, {7, 1025}, {5, 4099}, {3, 9001}, {2, 1032}},
-    .odd_offset = {[1] = 100, [3] = 100, [6] = 100}, /* beside deviations of 1 */
+    .odd_offset = {[1] = 100, [3] = 100, [6] = 100}, /* means of 100, deviations of 1 */
     .problem = problem,
     .reference = reference,
     .tolerance = tolerance,

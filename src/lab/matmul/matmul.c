@@ -1,5 +1,5 @@
-/* The ladder `matmul`: C = A B, A (m,k), B (k,n), C (m,n), all row-major. In TF32 B is stored
- * transposed, (n,k), as nn.Linear stores weights: tensor cores read TF32 only along k. */
+/* The ladder `matmul`: C = A B, A (m,k), B (k,n), C (m,n), all row-major. In TF32, B is stored
+ * transposed, (n,k), as nn.Linear stores weights, because tensor cores read TF32 only along k. */
 #include "lab/ladders.h"
 
 #include "base/heap.h"
@@ -20,8 +20,8 @@ static void problem(struct lab_problem *p)
     p->flops = 2.0 * (double)m * (double)n * (double)k;
 }
 
-/* Rows `first` ... of C, at most ROWS, in blocks of columns that stay in L1: each row of B is read
- * once for all of these rows. */
+/* Computes at most ROWS rows of C from row `first` on, in blocks of columns that stay in L1, so
+ * that each row of B is read once for all of these rows. */
 enum { ROWS = 8, COLUMNS = 256 };
 static void some_rows(const struct lab_problem *p, const double *a, const double *b, double *c,
                       int64_t first)
@@ -57,9 +57,9 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(sum);
 }
 
-/* Relative errors by norm of sums of k random products. Each of k additions in float rounds the sum
- * so far by 2^-24 at most. bf16 rounds the result, TF32 the inputs; the norm of many elements
- * averages their errors, that of one element does not. */
+/* Relative errors, by norm, of sums of k random products. Each of the k additions in float changes
+ * the sum so far by at most 2^-24 of it. bf16 rounds the result, TF32 rounds the inputs. The fewer
+ * elements there are, the less their errors average out in the norm. */
 static double tolerance(const struct lab_problem *p)
 {
     static const double FLOAT = 6e-8, BF16 = 2.4e-3, TF32 = 4.5e-4;

@@ -16,10 +16,9 @@ static int64_t threads_scratch(const struct lab_problem *p, int)
     return (p->n[0] + MOST_ROWS + p->n[1] + MOST_COLUMNS) * p->n[2] * (int64_t)sizeof(float);
 }
 
-/* --- how slow the slow ones are --------------------------------------------------------------- */
+/* --- sizes that are refused ------------------------------------------------------------------- */
 
-/* Those that walk down columns are up to a thousand times slower than the best: seconds for each
- * call. */
+/* Rungs that walk down columns are up to a thousand times slower than the best rung. */
 static const char *too_slow(const struct lab_problem *p)
 {
     static const double MOST_FLOPS = 1e9;
@@ -30,48 +29,48 @@ static const char *too_slow(const struct lab_problem *p)
 
 /* --- bytes that move between L1 and what is below it ------------------------------------------ */
 
-/* Counted from the loops, as if L1 kept what is used again within one pass of the innermost loop or
- * of the tile that the rung means to keep there, and nothing else. A walk down a column moves a
- * whole line for each number. C counts twice where it is read and written back. */
+/* Counted from the loops. The count assumes that L1 keeps only the data that is used again within
+ * one pass of the innermost loop, or of the tile that the rung is designed to keep in L1. A walk
+ * down a column moves a whole line for each number. C counts twice if it is read and written. */
 enum { LINE = 64, NUMBER = sizeof(float) };
 
-/* Multiplications. */
+/* The number of multiplications. */
 static double steps(const struct lab_problem *p)
 {
     return p->flops / 2;
 }
 
-/* A line of A; a line of C, read and written back. */
+/* Per multiplication: a line of A, and a line of C that is read and written. */
 static double columns_of_c(const struct lab_problem *p)
 {
     return 3 * LINE * steps(p);
 }
 
-/* A line of B. */
+/* Per multiplication: a line of B. */
 static double columns_of_b(const struct lab_problem *p)
 {
     return LINE * steps(p);
 }
 
-/* A line of B and a number of A, whose row is another one for each sum. */
+/* Per multiplication: a line of B, and a number of A, because each sum uses another row of A. */
 static double columns_of_b_and_rows(const struct lab_problem *p)
 {
     return (LINE + NUMBER) * steps(p);
 }
 
-/* A number of C, read and written back; the row of B stays. */
+/* Per multiplication: a number of C, read and written; the row of B stays in L1. */
 static double rows_of_c(const struct lab_problem *p)
 {
     return 2 * NUMBER * steps(p);
 }
 
-/* A number of B; the row of C stays. */
+/* Per multiplication: a number of B; the row of C stays in L1. */
 static double rows_of_b(const struct lab_problem *p)
 {
     return NUMBER * steps(p);
 }
 
-/* C, once for each `deep` of k. */
+/* C is read and written once for each `deep` steps of k. */
 static double sums(const struct lab_problem *p, int deep)
 {
     return 2.0 * NUMBER * (double)p->out * (double)ceil_div(p->n[2], deep);
@@ -83,14 +82,14 @@ static double blocked(const struct lab_problem *p)
     return NUMBER * steps(p) + sums(p, DEEP_OF_L2);
 }
 
-/* A number of B for three rows of A, which stay. */
+/* A number of B for each three multiplications; three rows of A stay in L1. */
 static double scalars(const struct lab_problem *p)
 {
     enum { TALL = 3 };
     return NUMBER * steps(p) / TALL + sums(p, DEEP);
 }
 
-/* Columns of a register tile of the instruction set in use. */
+/* The columns of a register tile with the instruction set in use. */
 static int tile_columns(void)
 {
     if (isa_allows(ISA_AVX512)) return 16 * WIDE_avx512;
@@ -99,14 +98,14 @@ static int tile_columns(void)
     return 4 * (isa_allows(ISA_NEON) ? WIDE_neon : WIDE_plain);
 }
 
-/* A number of A for each tile; the panel of B stays. */
+/* A number of A for each row of a tile; the panel of B stays in L1. */
 static double vectors(const struct lab_problem *p)
 {
     return NUMBER * (steps(p) / tile_columns() + (double)p->in[1]) + sums(p, DEEP);
 }
 
-/* The same, and a panel of B for each block of A; packing reads A and B, and reads and writes the
- * lines of its copies. */
+/* The same, and all panels of B for each block of A. Packing reads A and B, and reads and writes
+ * the lines of its copies. */
 static double packed(const struct lab_problem *p)
 {
     double blocks = (double)ceil_div(p->n[0], HIGH);

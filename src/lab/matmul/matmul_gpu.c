@@ -1,5 +1,5 @@
-/* The rungs of `matmul` on a GPU, and their counts: what a block of threads computes, how many
- * bytes it moves from global memory and through shared memory. */
+/* The rungs of `matmul` on a GPU: their blocks and threads, and the bytes that they move to and
+ * from global memory and through shared memory. */
 #include "lab/ladders.h"
 
 /* --- CUDA cores ------------------------------------------------------------------------------- */
@@ -14,7 +14,7 @@ static double out_bytes(const struct lab_problem *p)
     return (double)p->out * size_of(p);
 }
 
-/* A block for each tile of rows x columns of C, with x from left to right. */
+/* One block for each tile of rows x columns of C; blockIdx.x counts tiles from left to right. */
 static void tiles_of(const struct lab_problem *p, int rows, int columns, struct kernel_shape *ret)
 {
     ret->grid[0] = (unsigned)ceil_div(p->n[1], columns);
@@ -22,7 +22,7 @@ static void tiles_of(const struct lab_problem *p, int rows, int columns, struct 
     ret->grid[2] = 1;
 }
 
-/* One thread for each element of a tile of 32 x 32, or for 2, 4 or 8 of a column. */
+/* Tiles of 32 x 32, with one thread for each `factor` elements of a column. */
 static void of_32_by(const struct lab_problem *p, unsigned factor, struct kernel_shape *ret)
 {
     *ret = (struct kernel_shape){.block = {32, 32 / factor, 1}};
@@ -60,7 +60,7 @@ static void of_128x256(const struct lab_problem *p, struct kernel_shape *ret)
     tiles_of(p, 128, 256, ret);
 }
 
-/* For each k a warp reads 32 elements of A in as many sectors of 32 bytes, and one of B. */
+/* For each k a warp reads 32 elements of A in 32 sectors of 32 bytes, and one sector of B. */
 static double uncoalesced(const struct lab_problem *p)
 {
     return p->flops / 2 * (32 * 32 + 32) / 32 + out_bytes(p);
@@ -71,7 +71,7 @@ static double coalesced(const struct lab_problem *p)
     return p->flops / 2 * (32 + 32 * size_of(p)) / 32 + out_bytes(p);
 }
 
-/* A once for each column of tiles of C, B once for each row of tiles, and C. */
+/* A is read once for each column of tiles of C, B once for each row of tiles; C is written. */
 static double tile_bytes(const struct lab_problem *p, int rows, int columns)
 {
     double across = (double)ceil_div(p->n[1], columns), down = (double)ceil_div(p->n[0], rows);
@@ -94,8 +94,8 @@ static double moved_256(const struct lab_problem *p)
     return tile_bytes(p, 128, 256);
 }
 
-/* Floats that blocks write for rows x columns of C, and that warps read, each once, for their parts
- * of these. */
+/* Bytes of shared memory if a block writes the floats for a tile of rows x columns of C, and each
+ * warp reads those for its part of warp_rows x warp_columns once. */
 static double shared_of(const struct lab_problem *p, double rows, double columns, double warp_rows,
                         double warp_columns)
 {
@@ -136,7 +136,7 @@ static double shared_buffers(const struct lab_problem *p)
 
 /* --- tensor cores by mma.sync ----------------------------------------------------------------- */
 
-/* Blocks of 8 warps with tiles of rows x columns, which are `depth` bytes deep along k. */
+/* Blocks of 8 warps with tiles of rows x columns of C; a stage has `depth` bytes of k. */
 static void mma_of(const struct lab_problem *p, int rows, int columns, int depth, int stages,
                    struct kernel_shape *ret)
 {
@@ -156,7 +156,7 @@ static void mma_128_four(const struct lab_problem *p, struct kernel_shape *ret)
 {
     mma_of(p, 128, 128, 64, 4, ret);
 }
-/* Blocks are numbered in an order of their own. */
+/* The kernel maps the block's number to a tile itself, so the grid has one dimension. */
 static void mma_256(const struct lab_problem *p, struct kernel_shape *ret)
 {
     mma_of(p, 256, 128, 128, 3, ret);
@@ -164,8 +164,8 @@ static void mma_256(const struct lab_problem *p, struct kernel_shape *ret)
     ret->grid[1] = 1;
 }
 
-/* Blocks write tiles to shared memory, and each of 8 warps reads the rows and columns of its own
- * sums, of which there are 64 x warp_columns. */
+/* Blocks write tiles to shared memory; each of 8 warps reads the rows and columns for its 64 x
+ * warp_columns sums. */
 static double through_warps(const struct lab_problem *p, int rows, int warp_columns)
 {
     double blocks = (double)(ceil_div(p->n[0], rows) * ceil_div(p->n[1], 128));
@@ -186,7 +186,8 @@ static double moved_mma_256(const struct lab_problem *p)
 
 /* --- wgmma and TMA (compute capability 9.0) --------------------------------------------------- */
 
-enum { BOX_BYTES = 128, WARPGROUP_ROWS = 64, PANEL_ROWS = 16 }; /* of a row of a box; of a wgmma */
+/* Bytes of a row of a box; rows of A in a wgmma; rows of C in a warp's panel. */
+enum { BOX_BYTES = 128, WARPGROUP_ROWS = 64, PANEL_ROWS = 16 };
 
 static bool has_short_pieces(const struct lab_problem *p, int64_t elements)
 {
@@ -226,8 +227,8 @@ static struct lab_map matrix(const struct lab_problem *p, int of, int64_t rows, 
                                     .box_columns = (int)(BOX_BYTES / size)}};
 }
 
-/* The maps of A and B for tiles of rows x columns, and of C for panels of a warp. B has rows of n,
- * of which a box has as many as its swizzle allows, or in TF32 rows of k. */
+/* The maps of A and B for tiles of rows x columns, and of C for the panels of a warp. A row of B
+ * runs along n and a box has 64 columns; in TF32 a row of B runs along k. */
 static void matrices(const struct lab_problem *p, int rows, int columns, struct lab_map *ret)
 {
     int64_t m = p->n[0], n = p->n[1], k = p->n[2];
@@ -260,8 +261,8 @@ static int maps_stores(const struct lab_problem *p, struct lab_map *ret)
     return 3;
 }
 
-/* Operands whose rows do not begin at multiples of 32 bytes are copied to scratch, one after the
- * other: their bytes, and the bytes of scratch. */
+/* Operands whose rows do not begin at multiples of 32 bytes are copied to scratch, B after A.
+ * `from`: bytes that are copied; `bytes`: bytes of scratch. */
 struct copies {
     int64_t from, bytes;
 };
@@ -281,7 +282,7 @@ static struct copies copied(const struct lab_problem *p, int columns, struct lab
     matrices(p, 128, columns, ret);
     copy_to_scratch(&ret[0], &c);
     copy_to_scratch(&ret[1], &c);
-    if (ret[2].map.pitch % 16) ret[2] = ret[1]; /* not used: C is stored without a map */
+    if (ret[2].map.pitch % 16) ret[2] = ret[1]; /* a valid map that the kernel does not use */
     return c;
 }
 static int maps_padded(const struct lab_problem *p, struct lab_map *ret)
@@ -301,7 +302,7 @@ static int64_t scratch_padded(const struct lab_problem *p, int)
 }
 static void shape_pad(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    enum { THREADS = 256, BYTES = 2 * 16 }; /* of a thread */
+    enum { THREADS = 256, BYTES = 2 * 16 }; /* bytes per thread */
     int64_t blocks = ceil_div(scratch_padded(p, 0), THREADS * BYTES);
     *ret = (struct kernel_shape){{(unsigned)blocks, 1, 1}, {THREADS, 1, 1}, 0};
 }
@@ -316,7 +317,7 @@ static double copy_bytes(const struct lab_problem *p)
     return 2 * (double)copied(p, 256, unused).from;
 }
 
-/* Stages, panels of C and barriers are in shared memory. */
+/* Shared memory has the stages and two barriers of 8 bytes for each. */
 static void shape_wgmma(const struct lab_problem *p, int tile, int threads, int stages,
                         struct kernel_shape *ret)
 {
@@ -336,7 +337,7 @@ static void producer(const struct lab_problem *p, struct kernel_shape *ret)
 {
     shape_wgmma(p, 128, 128 + 32, 5, ret);
 }
-/* A producer and two consumers. */
+/* A producer and two consumer warpgroups; shared memory also has the panels of C. */
 static void shape_consumers(const struct lab_problem *p, int columns, int stages, int panels,
                             struct kernel_shape *ret)
 {
@@ -381,7 +382,7 @@ static double moved_turns(const struct lab_problem *p)
     return tile_bytes(p, 128, 192) + copy_bytes(p);
 }
 
-/* Tiles are written once, and read by each wgmma of 64 rows and all columns. */
+/* Tiles are written once; each wgmma reads 64 rows of A and all columns of B. */
 static double shared_tiles(const struct lab_problem *p, double rows, double columns)
 {
     double written = 1 / rows + 1 / columns, read = 1.0 / WARPGROUP_ROWS + 1 / columns;

@@ -21,7 +21,7 @@ int memory_sizes(int64_t smallest, int64_t largest, int64_t grain, int64_t ret[M
     return n;
 }
 
-/* One cycle of all n elements. */
+/* A random permutation of n elements that is one cycle. */
 static void cycle(uint32_t *ret, int64_t n, uint32_t seed, uint32_t sequence)
 {
     for (int64_t i = 0; i < n; i++) ret[i] = (uint32_t)i;
@@ -33,7 +33,8 @@ static void cycle(uint32_t *ret, int64_t n, uint32_t seed, uint32_t sequence)
     }
 }
 
-/* Each group has a cycle of its own; the element before its first leads to the next group. */
+/* Each group is a cycle, except that the element that would lead back to the group's first element
+ * leads to the next group instead. */
 void memory_cycle(uint32_t *ret, int64_t n, int64_t group, uint32_t seed)
 {
     struct arena scratch = {0};
@@ -59,7 +60,7 @@ uint32_t memory_sum(uint64_t first, uint64_t end)
 
 /* --- levels ----------------------------------------------------------------------------------- */
 
-/* Working sets from ... to, inclusive. */
+/* The working sets of `from` ... `to` bytes, inclusive. */
 struct window {
     int64_t from, to;
 };
@@ -73,7 +74,7 @@ static double median_in(const struct memory_run *r, const double *y, struct wind
     return n ? stats_of(x, n).median : NAN;
 }
 
-/* The median of the curve whose name begins so, of one unit or of all. */
+/* The median of the curve whose name begins with `name`, of one unit or of all units. */
 static double rate_in(const struct memory_run *r, const char *name, bool one, struct window w)
 {
     for (int i = 0; i < r->curves; i++) {
@@ -84,7 +85,7 @@ static double rate_in(const struct memory_run *r, const char *name, bool one, st
     return NAN;
 }
 
-/* Where caches are shared, the parts of all units must fit together. */
+/* If units share a cache, the sets of all these units must fit into it together. */
 static struct window shared_window(const struct memory_run *r, struct window w, int sharing)
 {
     int64_t by = min_i64(max_i64(sharing, 1), max_i64(r->units, 1));
@@ -119,7 +120,7 @@ static void add_cache(struct memory_run *r, int c, const int *match, struct aren
         l->note = arena_strdup(a, "its end is not seen in the latency; taken as reported");
     }
     set_rates(r, l, w, shared_window(r, w, k->sharing));
-    if (r->gpu && k->sharing > 1) { /* read by all SMs: a part for each would leave it at once */
+    if (r->gpu && k->sharing > 1) { /* L2: if each SM had its own set, all sets would not fit */
         const struct window same = {max_i64(w.from, 1 << 20), k->bytes / 2};
         l->rate = rate_in(r, "read the same, ", false, same);
         l->unit_rate = l->rate / r->units;
@@ -128,11 +129,11 @@ static void add_cache(struct memory_run *r, int c, const int *match, struct aren
         const struct window parts = {0, k->bytes / 2 / r->units};
         l->write_rate = rate_in(r, "write, ", false, parts);
     }
-    if (r->gpu && k->sharing == 1) l->write_rate = l->copy_rate = NAN; /* they go to L2 */
+    if (r->gpu && k->sharing == 1) l->write_rate = l->copy_rate = NAN; /* L1: writes go to L2 */
 }
 
-/* What no cache holds: from twice the last cache on, or from the last plateau if that begins
- * later. */
+/* Adds the memory: working sets from twice the last cache on or, if the last plateau begins after
+ * the last cache, those of the plateau. */
 static void add_memory(struct memory_run *r, const char *name)
 {
     struct memory_level *l = &r->level[r->levels++];
@@ -155,7 +156,7 @@ static void add_memory(struct memory_run *r, const char *name)
     }
 }
 
-/* Without sizes from the system, plateaus are named in their order. */
+/* If the system reports no caches, all plateaus except the last become caches L1, L2, ... */
 static void name_plateaus(struct memory_run *r, struct arena *a)
 {
     for (int i = 0; i + 1 < r->plateaus && i < CACHES_MOST; i++)

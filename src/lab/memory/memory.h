@@ -1,11 +1,11 @@
-/* memory.h - the memory hierarchy of a device, measured: bandwidth and latency over the working
- * set, and the levels that the curves show.
+/* memory.h - measures the memory hierarchy of a device: bandwidth and latency as functions of the
+ * working set, and the levels that these curves show.
  *
- * The working set is what one unit goes through again and again: a thread of a CPU or a
- * multiprocessor (SM) of a GPU. Where all units work, each has a part of its own of that size,
- * unless a curve says that all read the same.
+ * The working set is the memory that one unit (a CPU thread or a GPU multiprocessor, SM) accesses
+ * again and again. If all units work, each has its own set of that size, unless the curve's name
+ * says that all read the same.
  *
- * Bandwidth counts useful bytes: those read, those written, and of a copy both. Latency is the time
+ * Bandwidth counts useful bytes: bytes read, bytes written, or both for a copy. Latency is the time
  * of a load whose address is the result of the load before: a chase through a random cyclic
  * permutation of cache lines (McVoy & Staelin, "lmbench: portable tools for performance analysis",
  * USENIX 1996; for GPUs Mei & Chu, "Dissecting GPU memory hierarchy through microbenchmarking",
@@ -21,18 +21,18 @@ enum { MEMORY_SIZES = 100, MEMORY_CURVES = 6, MEMORY_PLATEAUS = 8, MEMORY_LEVELS
 
 struct memory_options {
     struct device device;
-    int64_t largest; /* working set, bytes; 0: memory_sizes decides */
-    int samples;     /* of each point, at most */
+    int64_t largest; /* largest working set, bytes; 0: chosen from the size of the caches */
+    int samples;     /* at most, of each point */
     double limit_ms; /* for all measurements together */
     void (*each)(void *user, double share, const char *what);
     void *user;
 };
 
-/* Bandwidth over the working set. */
+/* Bandwidth as a function of the working set. */
 struct memory_curve {
     const char *name;          /* "read, all threads" */
     int units;                 /* threads, or multiprocessors, that worked at once */
-    double rate[MEMORY_SIZES]; /* bytes/s of all of them, by size; NAN: not measured */
+    double rate[MEMORY_SIZES]; /* bytes/s of all units together, by size; NAN: not measured */
 };
 
 /* A flat part of a curve: points first ... last, and their median. */
@@ -44,17 +44,17 @@ struct memory_plateau {
 /* A cache as the system or the device reports it. */
 struct memory_cache {
     const char *name; /* "L2" */
-    int64_t bytes;    /* of one */
+    int64_t bytes;    /* of one such cache */
     int sharing;      /* units that share it */
 };
 
-/* A row of the table. Numbers are NAN, and sizes 0, where they are unknown or make no sense. */
+/* A level of the hierarchy. Unknown or meaningless numbers are NAN; such sizes are 0. */
 struct memory_level {
     const char *name;             /* "L2", "DRAM", "host link" */
-    int64_t unit_bytes, bytes;    /* as reported: for each core or SM, in total */
-    int64_t found;                /* the working set at which the latency leaves the level, bytes */
+    int64_t unit_bytes, bytes;    /* reported size: for each core or SM, in total */
+    int64_t found;                /* the largest working set with this level's latency, bytes */
     double unit_rate, rate;       /* bytes/s read: by one unit, by all */
-    double write_rate, copy_rate; /* bytes/s, by all */
+    double write_rate, copy_rate; /* bytes/s, by all units */
     double clock_bytes;           /* bytes read per clock and unit */
     double ns, clocks;            /* latency */
     const char *note;             /* NULL: none */
@@ -71,7 +71,7 @@ struct memory_run {
     struct memory_curve curve[MEMORY_CURVES];
     int curves;
     double ns[MEMORY_SIZES], clocks[MEMORY_SIZES]; /* latency by size; NAN: not measured */
-    /* Of a GPU: bytes of its own part that an SM reads per clock, by the clocks of the kernel. */
+    /* GPU only: bytes of its own set that an SM reads per clock, timed inside the kernel. */
     double clock_bytes[MEMORY_SIZES];
     struct memory_cache cache[CACHES_MOST]; /* as reported, smallest first */
     int caches;
@@ -79,52 +79,51 @@ struct memory_run {
     int plateaus;
     struct memory_level level[MEMORY_LEVELS]; /* from registers to the host link */
     int levels;
-    struct memory_level host_link; /* of a GPU; without a name: not measured */
-    double l2_copy_rate; /* of a GPU: bytes/s read and written by a copy within L2; NAN: unknown */
+    struct memory_level host_link; /* GPU only; without a name: not measured */
+    double l2_copy_rate; /* GPU only: bytes/s read and written by a copy within L2; NAN: unknown */
 };
 
-/* Measures the device. ST_INTERRUPTED if Ctrl-C ended it before. ST_NUMERIC: a kernel computed
- * something else than it should. */
+/* Measures the device. ST_INTERRUPTED: Ctrl-C ended it. ST_NUMERIC: a result is wrong. */
 enum status memory_measure(const struct memory_options *o, struct memory_run *ret, struct arena *a);
 
-/* --- parts of it, for tests ------------------------------------------------------------------- */
+/* --- functions that tests call ---------------------------------------------------------------- */
 
-/* About four sizes for each octave, from `smallest` to `largest`, each a multiple of `grain` (a
- * power of two) and at least its power of two / 16; returns their number. */
+/* Writes about four sizes for each octave from `smallest` to `largest` and returns their number.
+ * Each is a multiple of `grain` (a power of two) and of 1/16 of the power of two below the size. */
 int memory_sizes(int64_t smallest, int64_t largest, int64_t grain, int64_t ret[MEMORY_SIZES]);
 
-/* steps.c. The flat parts of a curve that rises from level to level, such as latency or time per
- * byte, over n ascending sizes; NAN is left out. A part spans an octave or more, its values differ
- * by little from their median, and neighbouring parts differ by more than noise. A constant curve
- * has one part, and one that rises steadily has none or one. */
+/* Finds the flat parts of a curve that rises from level to level, such as latency, over n ascending
+ * sizes; returns their number. NANs are ignored. A part spans an octave or more, its values differ
+ * little from their median, and neighbouring parts differ by more than noise. A constant curve has
+ * one part; a curve that rises steadily has none or one. In steps.c. */
 int memory_plateaus(const int64_t *size, const double *cost, int n,
                     struct memory_plateau ret[MEMORY_PLATEAUS]);
-/* The plateau that ends at each cache, by the logarithm of the sizes: -1 if none ends near it. The
- * last plateau ends nowhere. */
+/* For each cache, the plateau whose end is nearest to the cache's size (by logarithms); -1 if none
+ * is near. The last plateau has no end and is not used. */
 void memory_match(const int64_t *size, const struct memory_plateau *p, int plateaus,
                   const struct memory_cache *cache, int caches, int *ret);
 
-/* A random permutation with one cycle (Sattolo): element i leads to ret[i]. It goes through all of
- * a group of `group` neighbouring elements before it enters the next, as Google's multichase does,
- * so that a TLB need not hold more than the pages of a group; `group` >= n: one group. */
+/* A random permutation with one cycle (Sattolo): element i leads to ret[i]. The cycle visits all of
+ * a group of `group` neighbouring elements before it enters the next group, as in Google's
+ * multichase, so that a TLB needs to hold only the pages of one group. `group` >= n: one group. */
 void memory_cycle(uint32_t *ret, int64_t n, int64_t group, uint32_t seed);
 
-/* The word i of what writing kernels write, and the sum of words first ... end - 1. */
+/* The value that writing kernels write to word i; the sum of words first ... end - 1. */
 static inline uint32_t memory_word(uint64_t i)
 {
     return (uint32_t)i * 2654435761u;
 }
 uint32_t memory_sum(uint64_t first, uint64_t end);
 
-/* memory_cpu.c and memory_gpu.c: measure the curves and the latency, and set the levels that no
- * working set shows: registers, shared memory, the host link. */
+/* Measure the curves and the latency, and set the levels that no working set shows: registers,
+ * shared memory, the host link. */
 enum status memory_run_cpu(struct memory_run *r, struct arena *a);
 enum status memory_run_gpu(struct memory_run *r, struct arena *a);
-/* Measures r->host_link with at most `most` bytes of device memory, which it overwrites. */
+/* Measures r->host_link; overwrites at most `most` bytes of device memory at `device`. */
 enum status memory_run_link(struct memory_run *r, void *context, void *device, int64_t most);
-/* A level of which no rate is known yet. */
+/* A level whose rates are all unknown. */
 struct memory_level memory_level_unknown(const char *name);
-/* The kernels; both end with one without a name. */
+/* The kernels; both arrays end with a rung without a name. */
 extern const struct lab_rung memory_cpu_kernels[], memory_gpu_kernels[];
 
 #endif

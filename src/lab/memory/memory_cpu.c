@@ -1,8 +1,8 @@
-/* The hierarchy of a CPU. Bandwidth is timed size by size, all kernels of a size in turns; a chase
- * follows at each size, in the memory of the one thread. Two things keep misses of the TLB out of
- * the latency: large pages, where the system gives them, and a chase that stays in 128 KiB until it
- * has seen all lines there. Large pages alone do not suffice in a virtual machine whose own memory
- * is in small pages. */
+/* The memory hierarchy of a CPU. For each size, the bandwidth of all kernels is timed in turns,
+ * then the latency by a chase in the memory of one thread. Two measures keep TLB misses out of the
+ * latency: large pages, if the system provides them, and a chase that visits all lines of 128 KiB
+ * before it goes on. Large pages alone do not suffice in a virtual machine that is itself mapped
+ * with small pages. */
 #include "base/clock.h"
 #include "base/free_memory.h"
 #include "base/stats.h"
@@ -32,8 +32,8 @@ const struct lab_rung memory_cpu_kernels[] = {
     [KINDS] = {0},
 };
 
-/* GRAIN: of sizes, so that no kernel has a remainder. GROUP: 32 pages of 4 KiB, which the first
- * TLB of every processor holds. */
+/* Sizes are multiples of GRAIN, so that no kernel has a remainder. GROUP, of a chase, has 32 pages
+ * of 4 KiB, which the first-level TLB of every processor holds. */
 enum {
     SMALLEST = 4 << 10,
     GROUP = 128 << 10,
@@ -45,26 +45,26 @@ enum {
 enum { RATES = COPY + 1, LEAST_SAMPLES = 3, CHASE_STEPS = 1024 };
 static const int64_t LEAST = 64 << 20, MOST = 1 << 30;
 static const double SHARE_OF_RATES = 0.7, FEW_SAMPLES = 0.3; /* of the time limit */
-static const double SAMPLE_MS = 0.25; /* shorter than a turn of another program */
+static const double SAMPLE_MS = 0.25; /* shorter than a time slice of another program */
 
 struct work {
     struct memory_run *r;
     struct arena *a;
-    char *all, *one;        /* of all threads, each with `room` bytes; of one thread */
-    int64_t room, one_room; /* bytes of a thread */
-    int64_t size;           /* the working set now */
-    uint32_t *next;         /* the chain's permutation */
-    void *at;               /* where the chase is */
+    char *all, *one;        /* memory of all threads, `room` bytes each; of one thread */
+    int64_t room, one_room; /* bytes of a thread in `all`; bytes of `one` */
+    int64_t size;           /* the current working set */
+    uint32_t *next;         /* the permutation of the chase */
+    void *at;               /* the current position of the chase */
     double clock_hz[MEMORY_SIZES];
     int64_t start_ns;
 };
 
-/* One of the curves at the present size. */
+/* One of the curves at the current size. */
 struct timed_kernel {
     struct work *w;
     enum kind kind;
     int threads;
-    int64_t passes; /* of one call */
+    int64_t passes; /* per call */
 };
 
 static void call(enum kind kind, const struct lab_call *c)
@@ -88,13 +88,13 @@ static uint32_t sum_of(const char *set, int64_t bytes)
     return sum;
 }
 
-/* The set of the calling thread. */
+/* The working set of the calling thread. */
 static char *set_of(const struct work *w, int threads)
 {
     return threads == 1 ? w->one : w->all + omp_get_thread_num() * w->room;
 }
 
-/* Milliseconds from the first thread's begin to the last one's end. */
+/* Milliseconds from the start of the first thread to the end of the last. */
 static double run(const struct work *w, enum kind kind, int threads, int64_t passes)
 {
     int64_t start = INT64_MAX, end = 0;
@@ -109,7 +109,7 @@ static double run(const struct work *w, enum kind kind, int threads, int64_t pas
     return clock_ms(start, end);
 }
 
-/* Whether the kernels write and read what they should; leaves the words of the writing kernel. */
+/* Checks the results of the kernels. Leaves the words of the writing kernel in memory. */
 static enum status check(const struct work *w, int threads)
 {
     uint32_t all = memory_sum(0, (uint64_t)w->size / 4),
@@ -131,8 +131,8 @@ static enum status check(const struct work *w, int threads)
                 (long long)w->size);
 }
 
-/* Milliseconds for size number `at`: an equal share of what the limit leaves, and on a machine so
- * busy that little is left, enough for a few samples. */
+/* Milliseconds for size number `at`: an equal share of the time that is left, but at least enough
+ * for a few samples on a busy machine. */
 static double budget(const struct work *w, int at)
 {
     double limit = w->r->options->limit_ms, left = limit - clock_ms(w->start_ns, clock_ns());
@@ -202,7 +202,7 @@ static enum status sample_chase(void *user, int calls, double *ret_ms)
     return ST_OK;
 }
 
-/* Makes the chain, and warms it up: steps that the permutation predicts. */
+/* Writes the chain of addresses, follows it to warm up, and checks where that ends. */
 static enum status start_chase(struct work *w)
 {
     enum { WARM = 1 << 18 };
@@ -221,7 +221,7 @@ static enum status start_chase(struct work *w)
                 (long long)w->size);
 }
 
-/* The clock that the processor runs at now: the fastest of a few tries. */
+/* The current clock rate of the processor in Hz: the fastest of a few tries. */
 static double clock_now(void)
 {
     enum { TRIES = 5, ADDITIONS = 1 << 19 };

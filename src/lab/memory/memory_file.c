@@ -10,7 +10,7 @@
 
 enum { RECORDS_MOST = 32 };
 
-/* The members of a level, THE list; sizes are int64_t, all others double. */
+/* The members of a level that are stored; `sizes` are int64_t, `numbers` are double. */
 #define SIZE(name)                                 \
     {                                              \
 #name, offsetof(struct memory_level, name) \
@@ -67,7 +67,7 @@ static bool is_of(const json_t *j, const struct machine *m)
            json_integer_value(json_object_get(j, "threads")) == m->threads;
 }
 
-/* NULL if the user has no cache folder. */
+/* The path of the file; NULL if the user has no cache folder. */
 static const char *record_path(struct arena *a)
 {
     const char *folder = file_cache_folder(a);

@@ -1,5 +1,5 @@
-/* memory_file.h - the last measured memory hierarchy of each machine, for commands that show it:
- * strobe/memory.json in the user's cache (docs/FORMATS.md). */
+/* memory_file.h - stores the last measured memory hierarchy of each machine in strobe/memory.json
+ * in the user's cache folder (docs/FORMATS.md). */
 #ifndef LAB_MEMORY_MEMORY_FILE_H
 #define LAB_MEMORY_MEMORY_FILE_H
 
@@ -12,10 +12,10 @@ struct memory_record {
     int levels;
 };
 
-/* The record of the identified machine `m`; its texts live in the arena. False: there is none. */
+/* Reads the record of the machine `m`; its texts live in the arena. False: there is none. */
 bool memory_find(const struct machine *m, struct memory_record *ret, struct arena *a);
-/* Replaces the record of the identified machine `m`; those of other machines are kept, up to a
- * limit. ST_OK without a file if the user has no cache folder. */
+/* Replaces the record of the identified machine `m`; the records of other machines are kept, up to
+ * a limit. If the user has no cache folder, writes nothing and returns ST_OK. */
 enum status memory_keep(const struct machine *m, const struct memory_run *r, struct arena *a);
 
 #endif

@@ -1,6 +1,6 @@
-/* The hierarchy of a GPU. Bandwidth is timed by the events of the stream, with launches that are
- * long beside the time of a launch; latency inside the kernel, by the clocks of the SM and the
- * GPU's timer. One block of 1024 threads runs on each SM. */
+/* The memory hierarchy of a GPU. Bandwidth is timed by events of the stream, with kernels that run
+ * much longer than a launch takes. Latency is timed inside the kernel, by the clock of the SM and
+ * the GPU's timer. One block of 1024 threads runs on each SM. */
 #include "base/interrupt.h"
 #include "base/stats.h"
 #include "base/str.h"
@@ -43,24 +43,26 @@ const struct lab_rung memory_gpu_kernels[] = {
 static const enum gpu_kernel of_curve[] = {READ, WRITE, COPY, READ_SAME};
 enum { RATES = COUNT_OF(of_curve) };
 
-/* GRAIN: of sizes, so that a thread's loads are a multiple of UNROLL for some number of passes. */
+/* Sizes are multiples of GRAIN, so that a thread's number of loads is a multiple of UNROLL for some
+ * number of passes. */
 enum { THREADS = 1024, UNROLL = 8, ACCESS = 16, SMALLEST = 32 << 10, GRAIN = 4 << 10 };
 enum { LINE = 128, LEAST_SAMPLES = 3, CHASE_STEPS = 2048, LINKS = 1024, SHARED_WORDS = 2048 };
 static const int64_t MOST = 1 << 30;
-static const double CALL_MS = 0.5; /* a launch takes as long, at least */
-static const double RATES_SHARE = 0.6,
-                    CHASES_SHARE = 0.35; /* of the time limit; the rest: others */
+static const double CALL_MS = 0.5; /* the least time of a launch */
+/* Shares of the time limit; the rest is for shared memory and the host link. */
+static const double RATES_SHARE = 0.6, CHASES_SHARE = 0.35;
 
 struct work {
     struct memory_run *r;
     struct arena *a;
     const struct backend *backend;
     void *context, *kernel[KERNELS];
-    char *from, *to; /* device memory: what is read and written; where copies go */
-    uint32_t *sum;   /* of each block, and its clocks; the result of a chase */
-    uint64_t *clocks, *out;
-    uint32_t *next; /* the chain's permutation, on the device */
-    int64_t bytes;  /* of `from` */
+    /* Device memory: */
+    char *from, *to;        /* what kernels read and write; where copies go */
+    uint32_t *sum;          /* of each block */
+    uint64_t *clocks, *out; /* of each block; the result of a chase */
+    uint32_t *next;         /* the permutation of the chase */
+    int64_t bytes;          /* of `from` */
 };
 
 /* A kernel at one size. */
@@ -68,7 +70,7 @@ struct timed_kernel {
     struct work *w;
     enum gpu_kernel kernel;
     int64_t bytes;  /* the working set of a block */
-    int64_t passes; /* of one launch */
+    int64_t passes; /* per launch */
     struct stopwatch watch;
 };
 
@@ -92,13 +94,13 @@ static bool copies(enum gpu_kernel k)
     return k == COPY || k == COPY_PAST_L1;
 }
 
-/* The 16 bytes that a block's kernel goes over: half of the working set for a copy. */
+/* Accesses of 16 bytes in one pass of a block. A copy reads only half of the working set. */
 static int64_t accesses(enum gpu_kernel k, int64_t bytes)
 {
     return bytes / ACCESS / (copies(k) ? 2 : 1);
 }
 
-/* Passes come in multiples of this, so that all threads make equally many accesses. */
+/* The number of passes is a multiple of this, so that all threads make equally many accesses. */
 static int64_t least_passes(enum gpu_kernel k, int64_t bytes)
 {
     int64_t n = accesses(k, bytes), a = n, b = THREADS * UNROLL;
@@ -110,7 +112,7 @@ static int64_t least_passes(enum gpu_kernel k, int64_t bytes)
     return THREADS * UNROLL / a;
 }
 
-/* `at`: where block 0 begins in `from`. */
+/* `at`: where the set of block 0 begins. */
 static enum status start_at(struct work *w, char *at, enum gpu_kernel k, int64_t bytes,
                             int64_t passes)
 {
@@ -138,8 +140,8 @@ static enum status sample(void *user, int calls, double *ret_ms)
     return stopwatch_time(&t->watch, calls, ret_ms);
 }
 
-/* Compares the sums of a read, of `bytes` for each block with `stride` bytes between them in the
- * words that the writing kernel writes. */
+/* Checks the sums of a read of the writing kernel's words. Each block read `bytes`; the sets of
+ * neighbouring blocks are `stride` bytes apart. */
 static enum status check_sums(struct work *w, int64_t bytes, int64_t stride, int64_t passes)
 {
     struct arena a = {0};
@@ -168,7 +170,7 @@ static enum status check_copy(struct work *w, enum gpu_kernel k, int64_t bytes)
     return check_sums(w, half, bytes, least_passes(READ, half));
 }
 
-/* Whether the kernels write, read and copy what they should. */
+/* Checks the results of the kernels. `parts`: the sets of all blocks fit into w->from. */
 static enum status check(struct work *w, int64_t bytes, bool parts)
 {
     const struct backend_memory *m = &w->backend->memory;
@@ -186,7 +188,7 @@ static enum status check(struct work *w, int64_t bytes, bool parts)
 
 /* --- bandwidth -------------------------------------------------------------------------------- */
 
-/* Passes of a launch that takes CALL_MS, by the time of a launch with few. */
+/* Chooses the passes such that a launch takes CALL_MS, from the time of a launch with few. */
 static enum status choose_passes(struct timed_kernel *t, int64_t least)
 {
     enum { MOST_MORE = 1 << 14 };
@@ -220,7 +222,7 @@ static enum status time_kernels(struct work *w, struct timed_kernel *t, int n, d
     return st;
 }
 
-/* Bytes per clock, the median of the blocks of one more launch. */
+/* Makes one more launch; *ret is the median of the blocks' bytes per clock. */
 static enum status read_clocks(struct work *w, const struct timed_kernel *t, double *ret)
 {
     struct arena a = {0};
@@ -261,7 +263,7 @@ static enum status measure_rates(struct work *w, int at)
     return ST_OK;
 }
 
-/* A copy of which L2 holds both sides, as strobe machine measures it: 16 MiB in all. */
+/* Measures a copy inside L2, of 16 MiB in all, as strobe machine does. */
 static enum status measure_l2_copy(struct work *w)
 {
     struct memory_run *r = w->r;
@@ -279,7 +281,7 @@ static enum status measure_l2_copy(struct work *w)
 
 /* --- latency ---------------------------------------------------------------------------------- */
 
-/* One chase from *at, which it moves on. */
+/* One chase from *at; sets *at to where it ends. */
 static enum status chase(struct work *w, uint64_t *at, int64_t warm, int64_t steps, double *ret_ns,
                          double *ret_clocks)
 {
@@ -309,8 +311,8 @@ static uint32_t walk(const uint32_t *next, uint32_t line, int64_t steps)
     return line;
 }
 
-/* Sets fit in L1 after a walk, in L2 after all SMs have read them; larger ones stay cold. A launch
- * finds L1 empty, so a set that may fit is walked through each time. */
+/* A set that fits into L2 is first read by all SMs. A set that may fit into L1 is walked through at
+ * the start of each launch, since a launch begins with an empty L1. Larger sets stay cold. */
 static enum status measure_latency(struct work *w, int at, const uint32_t *next)
 {
     enum { WALK = 8192, TRIES_MOST = 64 };
@@ -366,7 +368,7 @@ static enum status measure_latencies(struct work *w)
     return st;
 }
 
-/* --- what no working set shows ---------------------------------------------------------------- */
+/* --- shared memory ---------------------------------------------------------------------------- */
 
 struct memory_level memory_level_unknown(const char *name)
 {
@@ -388,7 +390,7 @@ static enum status launch_shared(struct work *w, int64_t steps)
     return launch(w, SHARED, w->r->units, THREADS, argument);
 }
 
-/* Bytes per clock of an SM, by the clocks of the blocks. */
+/* Bytes that an SM reads per clock: the median of the blocks. */
 static enum status shared_rate(struct work *w, int64_t steps, double *ret)
 {
     struct arena a = {0};
@@ -435,7 +437,7 @@ static enum status chase_shared(struct work *w, double *ret_ns, double *ret_cloc
     return ST_OK;
 }
 
-/* Needs the words of the writing kernel in `from`. */
+/* w->from must contain the words of the writing kernel. */
 static enum status measure_shared(struct work *w)
 {
     enum { TRIES = 5, STEPS = 4096, FEW = 16 };
@@ -531,7 +533,7 @@ static void add_registers(struct memory_run *r)
     l->bytes = l->unit_bytes * r->units;
 }
 
-/* L1 and shared memory are one memory: an SM has as much L1 as no block takes. */
+/* L1 and shared memory are one memory of an SM: L1 is the part that no block uses. */
 static void add_caches(struct memory_run *r)
 {
     const struct device_facts *f = &r->facts;

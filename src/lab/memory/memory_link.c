@@ -1,4 +1,4 @@
-/* The link between the host and a GPU: copies of page-locked memory in both directions. */
+/* Measures the link between host and GPU by copies of page-locked memory in both directions. */
 #include "base/stats.h"
 #include "lab/memory/memory.h"
 
@@ -7,7 +7,7 @@
 
 static const int64_t LINK_BYTES = 64 << 20;
 
-/* The median time of a copy of `bytes` over the host link, by the events of the stream. */
+/* The median time of a copy of `bytes` over the host link, timed by events of the stream. */
 static enum status time_copy(const struct backend *b, void *context, void *device, void *host,
                              int64_t bytes, bool down, double *ret_ms)
 {

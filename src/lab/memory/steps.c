@@ -1,6 +1,6 @@
-/* Finds the steps of a curve. A cache of n bytes makes the latency flat up to about n; beyond, it
- * rises over an octave or two until the next level is flat. So the flat parts are looked for, the
- * longest first, and what lies between them belongs to none. All comparisons are ratios. */
+/* Finds the flat parts of a curve. A cache of n bytes makes the latency flat up to about n; beyond,
+ * the latency rises over an octave or two until the next level is flat. The search takes the
+ * longest flat part first; points between parts belong to none. Comparisons are ratios. */
 #include "lab/memory/memory.h"
 
 #include "base/stats.h"
@@ -8,10 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-/* The values of a part differ by this factor at most while it is looked for; its ends, by which the
- * edge is found, by this factor from its median; and neighbouring parts by at least this one. */
+/* SPREAD: during the search, the values of a part differ by at most this factor. END: then points
+ * at the ends that differ from the median by more than this factor are removed. STEP: neighbouring
+ * parts differ by at least this factor; others are joined. */
 static const double SPREAD = 1.3, END = 1.15, STEP = 1.4;
-static const double WIDTH = 1; /* octaves */
+static const double WIDTH = 1; /* least width of a part, in octaves */
 
 struct search {
     const int64_t *size;
@@ -26,7 +27,7 @@ static double median_of(const double *y, int first, int last)
     return stats_of(y + first, last - first + 1).median;
 }
 
-/* Medians of three neighbours: a single outlier leaves no trace, and a step stays where it is. */
+/* Medians of three neighbours: this removes single outliers and does not move steps. */
 static void smooth(const double *y, int n, double *ret)
 {
     memcpy(ret, y, sizeof *y * (size_t)n);
@@ -72,7 +73,7 @@ static void find(struct search *s, int first, int end)
     find(s, to + 1, end);
 }
 
-/* Joins neighbours that are one level, and cuts the beginnings of steps off. */
+/* Joins neighbours that are one level, and removes ends that belong to a step. */
 static void refine(struct search *s)
 {
     int n = 0;

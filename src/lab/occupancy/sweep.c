@@ -5,22 +5,22 @@
 
 #include <string.h>
 
-/* The words that occupy registers. */
+/* The kernel is compiled with each of these numbers of words that occupy registers. */
 #define KEPT_LIST(X) X(16) X(24) X(40) X(56) X(72) X(88) X(120) X(184)
 #define NUMBER(n)    n,
 #define RUNG(n)      {.name = "sum", .file = "occupancy/gpu/01_sum.cu", .options = "-DKEPT=" #n},
 static const int kept[] = {KEPT_LIST(NUMBER)};
 const struct lab_rung sweep_kernels[] = {KEPT_LIST(RUNG){0}};
-static const int resident[] = {12, 10, 8, 6, 5, 4, 3, 2, 1}; /* blocks, of shared memory */
+static const int resident[] = {12, 10, 8, 6, 5, 4, 3, 2, 1}; /* blocks that shared memory allows */
 enum { KERNELS = COUNT_OF(kept), FILL = 1, LEAST = 5, WARMUP = 2, ACCESS = SWEEP_UNDER_WAY };
-static const uint32_t WORD = 0x01010101; /* of memory filled with FILL */
+static const uint32_t WORD = 0x01010101; /* a word of memory filled with FILL */
 static const double SAMPLE_MS = 2;
 
 struct sweep {
     struct sweep_run *r;
     const struct backend *backend;
     void *context, *kernel[KERNELS], *from, *sum;
-    int64_t most_blocks; /* of a launch */
+    int64_t most_blocks; /* the largest grid of all points */
 };
 
 struct timed_point {
@@ -54,7 +54,7 @@ static enum status sample(void *user, int calls, double *ret_ms)
 
 /* --- points ----------------------------------------------------------------------------------- */
 
-/* What a point takes, and the blocks of an SM. Of what the driver does not report, nothing. */
+/* Finds a point's resources and blocks per SM. Resources that the driver does not report are 0. */
 static enum status examine(struct sweep *s, int kernel, struct sweep_point *p)
 {
     struct kernel_shape shape = {{1, 1, 1}, {SWEEP_THREADS, 1, 1}, (int)p->dynamic_bytes};
@@ -70,8 +70,8 @@ static enum status examine(struct sweep *s, int kernel, struct sweep_point *p)
     return ST_OK;
 }
 
-/* First all registers, then shared memory with the fewest registers, for each number of blocks that
- * is fewer than the threads allow. */
+/* Adds a point for each number of registers; then, with the fewest registers, a point for each
+ * number of resident blocks that is smaller than without shared memory. */
 static enum status add_points(struct sweep *s, struct timed_point *t)
 {
     struct sweep_run *r = s->r;
@@ -95,7 +95,7 @@ static enum status add_points(struct sweep *s, struct timed_point *t)
     return ST_OK;
 }
 
-/* --- right first ------------------------------------------------------------------------------ */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 static uint32_t thread_sum(int64_t loads, int words)
 {
@@ -104,7 +104,7 @@ static uint32_t thread_sum(int64_t loads, int words)
     return all;
 }
 
-/* What all blocks together add: some threads make one more load than the others. */
+/* The sum that all blocks must compute. Some threads make one load more than others. */
 static uint32_t whole_sum(const struct sweep *s, const struct timed_point *t)
 {
     struct kernel_shape shape = shape_of(s, t->point);

@@ -11,8 +11,8 @@ static void problem(struct lab_problem *p)
     p->bytes = (double)p->n[0] * (double)dtype_size(p->dtype) + 4;
 }
 
-/* Errors are relative to the sum of the magnitudes: numbers of both signs may add up to almost
- * nothing, and rounding does not know that. */
+/* Returns the sum of the magnitudes, to which errors are relative: numbers of both signs may add up
+ * to almost 0, while the rounding errors depend on the magnitudes. */
 static double reference(const struct lab_problem *p, const double *const *in, double *out)
 {
     double sum = 0, magnitudes = 0;
@@ -24,8 +24,9 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return magnitudes;
 }
 
-/* Rounding errors of n additions grow like the square root of n for random signs, and so do the
- * partial sums; relative to the sum of n magnitudes that is a few units of 2^-24 in any order. */
+/* For random signs the partial sums grow like the square root of n, and so does the number of
+ * rounding errors that remain; relative to the sum of n magnitudes, the error of a sum in any order
+ * is a few units of 2^-24. */
 static double tolerance(const struct lab_problem *)
 {
     return 1e-6;

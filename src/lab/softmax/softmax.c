@@ -26,8 +26,8 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(squares);
 }
 
-/* A bf16 is off by up to 2^-9 from rounding; a float by a few units of 2^-24, and by the rounding
- * errors of the sum, which one thread may add in order: they grow like the square root. */
+/* Rounding to bf16 has an error of up to 2^-9. Floats have errors of a few units of 2^-24 and the
+ * rounding errors of the sum, which grow like its square root if one thread adds in order. */
 static double tolerance(const struct lab_problem *p)
 {
     return p->dtype == DT_BF16 ? 3e-3 : 5e-7 + 6e-8 * sqrt((double)p->n[1]);
@@ -40,7 +40,7 @@ static void rows(const struct lab_problem *p, struct kernel_shape *ret)
     *ret = (struct kernel_shape){{(unsigned)p->n[0], 1, 1}, {THREADS, 1, 1}, 0};
 }
 
-/* Whole warps whose threads hold 32 bytes of the row each. */
+/* One block per row, of whole warps; each thread holds 32 bytes of the row. */
 static void rows_in_registers(const struct lab_problem *p, struct kernel_shape *ret)
 {
     rows(p, ret);
@@ -65,7 +65,7 @@ static void shared(const struct lab_problem *p, struct kernel_shape *ret)
     ret->shared_bytes = (int)min_i64(p->n[1] * 4, INT32_MAX);
 }
 
-/* Rows of all warps that a GPU holds: if L2 does not keep them, each row is read twice. */
+/* If L2 cannot hold the rows of all resident warps, each row is read twice from memory. */
 static double twice(const struct lab_problem *p)
 {
     enum { WARPS = 64, L2_OF_PROCESSOR = 400 << 10 }; /* bytes: an H100 has 50 MiB */

@@ -28,8 +28,8 @@ static double exact(const struct lab_problem *)
     return 0;
 }
 
-/* The naive kernel writes sectors of 32 bytes with one element each, which L2 does not collect
- * before it must write them; a stored line of a CPU is read first. */
+/* The naive kernel writes one element to each sector of 32 bytes at a time, and L2 evicts most
+ * sectors before they are full. A CPU reads a line before it stores to the line. */
 static double naive(const struct lab_problem *p)
 {
     return p->bytes / 2 * (1 + 32 / (double)dtype_size(p->dtype));

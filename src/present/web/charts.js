@@ -20,8 +20,8 @@ strobe.colour = function (variable) {
 };
 strobe.runVariable = r => "--run-" + r % strobe.PALETTE;
 
-/* What tells runs of one color apart: dashes of a curve, after each of them one more dot per round of the palette; and
- * the sign of a point. */
+/* Runs with the same color differ in the sign of points and in the dashes of curves: each dash is followed by one dot
+ * more in each further round of the palette. */
 const round = r => Math.floor(r / strobe.PALETTE), SIGNS = ["■", "+", "×", "○", "△", "–", "◇", "▽", "|"];
 strobe.dashOf = r => round(r) ? [7, 3].concat(...Array(round(r) - 1).fill([2, 3])) : null;
 strobe.signOf = r => SIGNS[round(r) % SIGNS.length];
@@ -49,9 +49,9 @@ strobe.tickStep = function (across, most, bytes) {
 
 const isNumber = x => x !== null && Number.isFinite(x);
 
-/* The losses of a run's steps as means over a window of iterations, ignoring those that are not numbers. At the start,
- * where losses fall fast, the window is symmetric; at the end, where they are noise, it is cut off on the right. A step of
- * a thinned run brings the mean of those before it that were left out. */
+/* The losses of a run's steps as means over a window of iterations, ignoring losses that are not numbers. At the start,
+ * where losses fall fast, the window is symmetric; at the end, where losses are noise, it is cut off on the right. In a
+ * thinned run a step has the mean of all steps that it represents. */
 strobe.smooth = function (steps, window) {
     const {iter, loss} = steps, mean = steps.mean || loss, sum = [0], count = [0];
     iter.forEach((at, i) => {
@@ -135,8 +135,8 @@ function markOutside(e, s) {
     }
 }
 
-/* The range of y that holds everything but outliers: at each side of each series at most one point in a hundred, where
- * these would squeeze the others to a fraction of the height. null: there are none. */
+/* The range of y without outliers; null: there are none. Outliers are at most 1 % of the points at each side of each
+ * series, and only if they would squeeze the other points to a fraction of the height. */
 strobe.innerRange = function (series, withZero) {
     const all = series.map(s => s.y.filter(isNumber).sort((a, b) => a - b)).filter(ys => ys.length), zero = withZero ? [0] : [];
     const few = ys => ys.length < 10 ? 0 : Math.ceil(ys.length / 100);
@@ -201,7 +201,7 @@ const shortNumber = x => {
     return String(Math.round(x / divisor * 1e6) / 1e6).replace("-", "−") + unit;
 };
 
-/* Says above a chart what its marks at the edges stand for; its button shows the whole range. */
+/* A note above a chart that explains its marks at the edges, with a button that shows the whole range. */
 function outsideNote(chart, noun, unit, xlabel) {
     const button = strobe.element("button", {type: "button", onclick: () => { chart.whole = !chart.whole; chart.redraw({}); }});
     const words = strobe.element("span"), node = strobe.element("p", {class: "hint outside"}, words, button);
@@ -223,7 +223,7 @@ function outsideNote(chart, noun, unit, xlabel) {
     };
 }
 
-/* A chart whose series come from a function, so that controls can regenerate them. noun, unit: of one of its values. */
+/* A chart whose series come from a function, so that controls can regenerate them. noun, unit: name and unit of a value. */
 strobe.chart = function (host, [noun, unit], makeSeries, options) {
     const chart = {host, drawn: new Set(), counted: false, makeSeries, whole: false};
     const note = outsideNote(chart, noun, unit, () => options.xlabel);
@@ -275,8 +275,8 @@ function nestedWidth(r, n) {
 const onAxis = (run, axis) => iter => axis === "tokens" ? iter * run.plan.tokens_per_step : iter;
 strobe.sameTokens = runs => runs.every(run => run.plan.tokens_per_step === runs[0].plan.tokens_per_step);
 
-/* state: {axis: "iter" | "tokens" | "seconds", train: bool, window: of the smoothing, in iterations, on an axis of tokens
- * those of the first run; 0: none, hidden: Set of runs} */
+/* state: {axis: "iter" | "tokens" | "seconds", train: bool, hidden: Set of runs, window: iterations that are averaged (on
+ * an axis of tokens, iterations of the first run); 0: no smoothing} */
 strobe.lossSeries = function (runs, state) {
     const logged = [], train = [], val = [];
     runs.forEach((run, r) => {
@@ -298,8 +298,8 @@ strobe.lossSeries = function (runs, state) {
     return [...logged, ...train, ...val];
 };
 
-/* Validation loss of each later run minus that of the first, where both were evaluated; after equally many tokens if
- * their iterations differ in tokens. Runs whose losses are not comparable are left out. */
+/* Validation loss of each later run minus that of the first run, at iterations where both were evaluated, or at equal
+ * numbers of tokens if the runs' iterations differ in tokens. Runs whose losses are not comparable are left out. */
 strobe.differenceSeries = function (runs) {
     const axis = strobe.sameTokens(runs) ? "iter" : "tokens", of = onAxis(runs[0], axis);
     const first = new Map(runs[0].evals.iter.map((iter, i) => [of(iter), runs[0].evals.val[i]]));
@@ -321,7 +321,7 @@ const ofSteps = (runs, name, value, hidden) => runs.map((run, r) => {
 
 strobe.stepTimeSeries = (runs, state) => ofSteps(runs, "ms", (run, ms) => ms, state.hidden);
 
-/* The share falls as the time of a step rises, so one number and the times are enough. */
+/* The share is inversely proportional to a step's time, so the median's share and the times give every step's share. */
 strobe.planSeries = (runs, key) => ofSteps(runs, key, (run, ms) => isNumber(ms) ? 100 * run[key] * run.ms_median / ms : null);
 
 /* Telemetry of the device. kind: a key of a run's gauges; state: {axis: "seconds" | "iter", hidden: Set of runs} */

@@ -268,7 +268,7 @@ function speedSection() {
     planShares(node);
 }
 
-/* Without counters: what the plan's bytes and FLOPs were of the measured peaks, step by step. */
+/* Without counters: the plan's bytes and FLOPs of each step as shares of the measured peaks. */
 function planShares(node) {
     const counted = runs.every(run => run.gauges.dram.some(isNumber));
     const known = runs.some(run => isNumber(run.plan_bytes) && isNumber(run.plan_flops) && isNumber(run.ms_median));

@@ -298,7 +298,7 @@ function counterColumns(groups) {
     ];
 }
 
-/* How a kernel is launched; of a line of several nodes, that of the one that takes longest. */
+/* How a kernel is launched; a line of several nodes shows the launch of the node that takes longest. */
 function launchColumns() {
     const number = (id, title, help, cell = count, value = row => row[id]) => {
         const known = g => g.launch && isNumber(value(g.launch)) ? value(g.launch) : null;

@@ -1,9 +1,9 @@
 /* 01_matrices.c - the definition: matrices of tokens x tokens in memory.
  *
- * Scores of all heads, then their softmax, then the weighted sums of values: what a framework
- * does with one operator for each. A matrix of floats is written, changed by the softmax and read
- * again; with 1024 tokens it has 4 MiB for each head. The mask is free: pairs of a query and a
- * later key are never computed. */
+ * This computes the scores of all heads, then their softmax, then the weighted sums of values, like
+ * a framework with one operator for each step. A matrix of floats is written, changed by the
+ * softmax and read again; with 1024 tokens it has 4 MiB for each head. The causal mask costs
+ * nothing: pairs of a query and a later key are never computed. */
 #include "lab/attention/cpu/heads.h"
 
 RUNG(attention_matrices)

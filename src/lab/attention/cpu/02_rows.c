@@ -1,8 +1,8 @@
 /* 02_rows.c - one query at a time: its scores stay in L1.
  *
- * A query needs its own row of scores only, and no other query does. So the three steps follow each
- * other for each query, and nothing of tokens x tokens is stored. Keys and values of the head are
- * read again for each query, from L2. */
+ * A row of scores is needed for one query only. So all three steps are done for one query before
+ * the next query begins, and no matrix of tokens x tokens is stored. Keys and values of the head
+ * are read again for each query, from L2. */
 #include "lab/attention/cpu/heads.h"
 
 RUNG(attention_rows)

@@ -2,7 +2,7 @@
  *
  * A tile of 64 keys is transposed into L1 once and used by 64 queries, so that scores are products
  * of a number and a vector of keys, without sums across lanes. The largest score is known only at
- * the end: when it grows, what was summed so far is multiplied by e^(old - new). */
+ * the end: when the maximum grows, the sums so far are multiplied by e^(old - new). */
 #include "lab/attention/cpu/tiles.h"
 
 RUNG(attention_tiles)

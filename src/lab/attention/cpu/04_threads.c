@@ -1,7 +1,7 @@
 /* 04_threads.c - blocks of queries over the threads.
  *
- * Blocks of 64 queries do not depend on each other; later ones see more keys, so a thread takes the
- * next block when it is done with one. */
+ * Blocks of 64 queries do not depend on each other. With a causal mask, later blocks have more
+ * keys, so each thread takes the next block when it has finished one (dynamic scheduling). */
 #include "lab/attention/cpu/tiles.h"
 
 #include <omp.h>

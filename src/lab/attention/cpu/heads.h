@@ -1,5 +1,5 @@
-/* heads.h - where q, k and v of a head lie, for the rungs of attention: the input is packed,
- * (batch, tokens, 3, heads, 64), the output (batch, tokens, heads, 64). */
+/* heads.h - addresses and basic operations of one head, for the rungs of attention. The input is
+ * packed, (batch, tokens, 3, heads, 64); the output is (batch, tokens, heads, 64). */
 #ifndef LAB_ATTENTION_CPU_HEADS_H
 #define LAB_ATTENTION_CPU_HEADS_H
 
@@ -9,10 +9,10 @@ enum { HEAD = 64, HEAD_VECTORS = HEAD / W };
 static const float SCALE = 0.125f; /* 1 / sqrt(64) */
 
 struct head {
-    const float *q, *k, *v; /* of token 0; those of the next are `stride` floats further */
-    float *y;               /* likewise, `out_stride` */
+    const float *q, *k, *v; /* of token 0; the next token is `stride` floats further */
+    float *y;               /* output of token 0; the next token is `out_stride` floats further */
     int64_t stride, out_stride, tokens;
-    bool causal; /* a query sees no later key; else all keys */
+    bool causal; /* true: a query attends only to keys up to its own position */
 };
 
 /* Head number i of all batch x heads. */
@@ -31,7 +31,7 @@ INLINE struct head head_of(const struct lab_call *c, int64_t i)
                          .causal = c->form == 0};
 }
 
-/* Keys that query i sees. */
+/* The number of keys that query i attends to: keys 0 ... n - 1. */
 INLINE int64_t keys_of(const struct head *of, int64_t i)
 {
     return of->causal ? i + 1 : of->tokens;
@@ -44,7 +44,7 @@ INLINE float dot(const float *a, const float *b)
     return vf_sum(sum);
 }
 
-/* Replaces n scores by their exponentials, less the largest; returns 1 / their sum. */
+/* Replaces n scores s by e^(s - largest score); returns 1 / the sum of these. */
 INLINE float softmax(float *s, int64_t n)
 {
     vf most = vf_all(s[0]), sum = {0};

@@ -1,4 +1,4 @@
-/* tiles.h - attention of some queries to all their keys in tiles, for the rungs that do so. */
+/* tiles.h - attention of a block of queries to all their keys, tile by tile. */
 #ifndef LAB_ATTENTION_CPU_TILES_H
 #define LAB_ATTENTION_CPU_TILES_H
 
@@ -6,8 +6,8 @@
 
 enum { TILE = 64, QUERIES = 4, TILE_VECTORS = TILE / W };
 
-/* What a thread keeps: 16 KiB of keys, transposed, and scores, outputs, maxima and sums of a block
- * of TILE queries. */
+/* The buffers of a thread: a transposed tile of keys (16 KiB), scores of QUERIES queries, and
+ * outputs, maxima and sums of TILE queries. */
 struct tiles {
     float key[HEAD][TILE], score[QUERIES][TILE], out[TILE][HEAD], top[TILE], sum[TILE];
 };
@@ -20,11 +20,11 @@ INLINE void transpose_keys(struct tiles *t, const struct head *of, int64_t first
         for (int64_t j = n; j < TILE; j++) t->key[d][j] = 0;
 }
 
-/* Scores of `rows` <= QUERIES queries with the keys of the tile: a broadcast element of a query
- * times a vector of keys. */
+/* Computes the scores of `rows` <= QUERIES queries with the keys of the tile. Each step multiplies
+ * one element of a query, broadcast, by a vector with that element of W keys. */
 INLINE void scores(struct tiles *t, const struct head *of, int64_t first, int64_t rows)
 {
-    enum { TOGETHER = 2 }; /* vectors of keys: with QUERIES rows, sums that fit into registers */
+    enum { TOGETHER = 2 }; /* vectors of keys at a time; QUERIES x TOGETHER sums fit in registers */
     const float *q[QUERIES];
     for (int r = 0; r < QUERIES; r++) q[r] = of->q + (first + (r < rows ? r : 0)) * of->stride;
     for (int v = 0; v < TILE_VECTORS; v += TOGETHER) {
@@ -40,7 +40,8 @@ INLINE void scores(struct tiles *t, const struct head *of, int64_t first, int64_
     }
 }
 
-/* One row of the tile (online softmax): what was summed so far shrinks if the maximum grows. */
+/* Adds a tile of n keys to one query (online softmax). If the maximum grows, the sums so far are
+ * multiplied by e^(old - new). */
 INLINE void add_tile(struct tiles *t, const float *score, int64_t row, const struct head *of,
                      int64_t first, int64_t n)
 {
@@ -61,7 +62,7 @@ INLINE void add_tile(struct tiles *t, const float *score, int64_t row, const str
     t->sum[row] = t->sum[row] * factor + sum;
 }
 
-/* Queries first ... first + rows - 1 of a head, rows <= TILE. */
+/* Attention of queries first ... first + rows - 1 of a head, rows <= TILE. */
 INLINE void attend(struct tiles *t, const struct head *of, int64_t first, int64_t rows)
 {
     for (int64_t i = 0; i < rows; i++) {

@@ -1,9 +1,10 @@
 /* 02_rows.cu - one kernel: the scores of a few queries stay in shared memory.
  *
- * A block has eight queries of a head, one for each warp. Keys and then values come in tiles of 32
- * through shared memory, which the eight warps share; a lane computes the score of one key. Nothing
- * of tokens x tokens is stored. Keys and values are read once for each eight queries, from L2; and
- * shared memory, 4 bytes for each query and token, limits the length. */
+ * A block has eight queries of a head, one for each warp. It loads tiles of 32 keys, and later of
+ * 32 values, into shared memory, and all eight warps use them; a lane computes the score of one
+ * key. No matrix of tokens x tokens is stored. Keys and values are read once for each eight
+ * queries, from L2. The scores take 4 bytes of shared memory for each query and key, which limits
+ * the number of tokens. */
 #include "lab/attention/gpu/heads.cuh"
 #include "rows.cuh"
 
@@ -22,7 +23,7 @@ KERNEL_MIN(256, 5) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 t
     float *s = score + warp * tokens, most = LOWEST_F, sum = 0, low = 0, high = 0;
     for (int d = lane; d < D; d += 32) q[warp][d] = i < tokens ? to_float(of_q[i * pitch + d]) : 0;
     for (int j0 = 0; j0 < end; j0 += TILE) {
-        __syncthreads(); /* the tile before it has been used */
+        __syncthreads(); /* all warps have used the previous tile */
         for (int e = threadIdx.x; e < TILE * D; e += 256)
             tile[e / D][e % D] =
                 j0 + e / D < end ? to_float(of_k[(j0 + e / D) * pitch + e % D]) : 0;

@@ -1,13 +1,15 @@
 /* 03_online.cu - online softmax in tiles (FlashAttention 1, Dao et al. 2022).
  *
- * A block has a head. It loads 64 keys and their values once, and goes over all queries that see
- * one of them: the largest score so far, the sum and the output of each query come from memory and
- * return there, corrected. So no row of scores has to exist as a whole, and shared memory no longer
- * limits the length. But the outputs travel once for each tile of keys, as floats, and there are no
- * more blocks than heads: 96 of them leave a quarter of an H100 idle. */
+ * A block computes a head. It loads 64 keys and their values once, and loops over all queries that
+ * attend to them. For each query it loads the largest score so far, the sum and the output from
+ * memory, updates them, and stores them again. So no row of scores has to exist as a whole, and
+ * shared memory no longer limits the number of tokens. But the outputs, as floats, are loaded and
+ * stored for each tile of keys, and there are only as many blocks as heads: 96 blocks leave a
+ * quarter of an H100 idle. */
 #include "lab/attention/gpu/tiles.cuh"
 
-/* Of one head: D outputs, the largest score and the sum of each token. */
+/* `kept` has the state of all tokens of a head: D outputs each, then the largest scores, then the
+ * sums. load and keep move a thread's part of a tile of 64 queries. */
 DEVICE void load(state &r, const float *kept, i64 tokens, i64 i0)
 {
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;

@@ -1,8 +1,8 @@
 /* 04_queries.cu - parallel over queries (FlashAttention 2, Dao 2023).
  *
- * The loops change places: a block keeps 64 queries of a head and goes over the keys, so the
+ * The two loops are exchanged: a block keeps 64 queries of a head and loops over the keys, so the
  * maximum, the sum and the output of each query stay in registers and are written once. There are
- * as many blocks as tiles of queries, and they need no word from each other. The arithmetic is as
+ * as many blocks as tiles of queries, and they do not depend on each other. The arithmetic is as
  * before: 8 reads of shared memory for 16 multiplications. */
 #include "lab/attention/gpu/tiles.cuh"
 

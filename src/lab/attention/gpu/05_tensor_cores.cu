@@ -1,8 +1,8 @@
 /* 05_tensor_cores.cu - tensor cores: mma.sync for both products.
  *
- * The order is the one before, but four warps multiply 16 queries each by mma.sync, 4096
- * multiplications with one instruction of a warp, and the probabilities stay in registers
- * (fragments.cuh). */
+ * The loops are as before, but four warps compute 16 queries each by mma.sync. One mma.sync
+ * instruction of a warp does 2048 multiplications and as many additions. The probabilities stay in
+ * registers (fragments.cuh). */
 #include "lab/attention/gpu/fragments.cuh"
 
 DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, i64 rows)

@@ -1,11 +1,11 @@
 /* 06_async.cu - cp.async: the next tile is on its way while this one is multiplied.
  *
- * There is room for two tiles of keys and two of values. Before a tile is multiplied, the copies of
- * the next one begin, without registers that wait for them. Blocks with the most keys start first,
- * so that the last wave is short. */
+ * There is room for two tiles of keys and two of values. Before a block multiplies a tile, it
+ * starts the copies of the next tile, which need no registers. Blocks with the most keys start
+ * first, so that the last wave of blocks is short. */
 #include "lab/attention/gpu/fragments.cuh"
 
-/* Starts copying a tile of the rows that exist; the others are zero. */
+/* Starts copying a tile. Its first `rows` rows exist; the others become zero. */
 DEVICE void start_tile(u32 to, const ELEMENT *from, i64 pitch, int rows)
 {
     UNROLL for (int e = threadIdx.x; e < TILE * 8; e += THREADS_OF_BLOCK)
@@ -36,7 +36,7 @@ KERNEL_MIN(128, 3) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 t
 #pragma unroll 1
     for (; end > 0; end -= TILE, seen -= TILE, room ^= TILE_BYTES) {
         cp_async_wait<0>();
-        __syncthreads(); /* this tile is there, and the one before it has been read */
+        __syncthreads(); /* all copies of this tile have arrived; the one before was used */
         k += TILE * pitch, left -= TILE;
         if (end > TILE) {
             start_tile(at_keys + (room ^ TILE_BYTES), k, pitch, left);

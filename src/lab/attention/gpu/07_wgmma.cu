@@ -1,14 +1,14 @@
 /* 07_wgmma.cu - wgmma with a producer warp (FlashAttention 3, Shah et al. 2024).
  *
- * Two warpgroups have 64 queries each. A thread of a ninth warp loads: tensor maps copy tiles of
- * 128 keys and values to a ring of two stages, ahead of their use. A warpgroup multiplies by wgmma,
- * which reads keys and values from shared memory by itself; the scores come back to registers,
- * become probabilities there, and are the left operand of the second product. While one warpgroup
- * computes exponentials, the other multiplies, if they are out of step.
+ * Two warpgroups have 64 queries each. A thread of a ninth warp starts TMA loads, which copy tiles
+ * of 128 keys and values to a ring of two stages, ahead of their use. A warpgroup multiplies by
+ * wgmma, which reads keys and values directly from shared memory; the scores are written to
+ * registers, become probabilities there, and are the left operand of the second product. One
+ * warpgroup can compute exponentials while the other multiplies.
  *
- * Strobe's own kernel goes on from here: its blocks stay and fetch work, the exponentials of a tile
- * overlap with the products of the one before in the same warpgroup, the maximum is not looked for
- * in each tile, and the output leaves through shared memory. */
+ * Strobe's own kernel goes further: its blocks are persistent and fetch work, the exponentials of a
+ * tile overlap with the products of the tile before in the same warpgroup, the maximum is not
+ * updated for every tile, and the output is stored through shared memory. */
 #include "lab/attention/gpu/heads.cuh"
 #include "hopper.cuh"
 #include "rows.cuh"
@@ -22,7 +22,7 @@ enum {
     V_FULL = K_EMPTY + 8 * STAGES, V_EMPTY = V_FULL + 8 * STAGES,
 };
 
-/* A stage of the ring, and whether the round is an odd one. */
+/* A position in the ring: the stage, and whether the number of the round is odd. */
 struct place {
     int stage, odd;
 };
@@ -31,8 +31,8 @@ DEVICE void advance(place &p)
     if (++p.stage == STAGES) p.stage = 0, p.odd ^= 1;
 }
 
-/* The tiles of the keys, and of the values, from the last to the first. `row`: of the sequence's
- * first token; `column`: of the head's q. */
+/* Loads the queries, and the tiles of keys and values from the last to the first. In the input
+ * matrix, `row` is the sequence's first token and `column` is where the head's q begins. */
 DEVICE void produce(u32 shared, const tensor_map *x, int row, int column, int width, int i0,
                     int tiles)
 {
@@ -42,7 +42,7 @@ DEVICE void produce(u32 shared, const tensor_map *x, int row, int column, int wi
 #pragma unroll 1
     for (int tile = tiles - 1; tile >= 0; tile--, advance(p)) {
         u32 full = shared + K_FULL + 8 * p.stage, at = shared + AT_KEYS + p.stage * TILE_BYTES;
-        mbarrier_wait(shared + K_EMPTY + 8 * p.stage, p.odd ^ 1); /* at once in the first round */
+        mbarrier_wait(shared + K_EMPTY + 8 * p.stage, p.odd ^ 1); /* no wait in the first round */
         mbarrier_expect(full, TILE_BYTES);
         tma_load(at, x, full, column + width, row + tile * KEYS, 0, 0, 0);
         full = shared + V_FULL + 8 * p.stage, at = shared + AT_VALUES + p.stage * TILE_BYTES;
@@ -52,7 +52,7 @@ DEVICE void produce(u32 shared, const tensor_map *x, int row, int column, int wi
     }
 }
 
-/* Rows g and g + 8 of a warp, g = lane / 4: see hopper.cuh for the layout of a result. */
+/* A thread's part of rows g and g + 8 of its warp, g = lane / 4; hopper.cuh has the layout. */
 struct state {
     float top[2], sum[2], out[D / 2];
 };
@@ -69,13 +69,14 @@ DEVICE void scores(float (&s)[KEYS / 2], u32 queries, u32 keys)
     wgmma_hold(s);
 }
 
-/* Makes s exponentials, corrects sums and outputs. The first query of the warpgroup sees the first
- * `seen` keys of the tile, and with a mask each of the others one more than the one before it. */
+/* Replaces the scores s by exponentials, and rescales sums and outputs. The warpgroup's first query
+ * attends to the first `seen` keys of the tile; with a causal mask, each next query attends to one
+ * key more. */
 DEVICE void softmax(state &r, float (&s)[KEYS / 2], int seen)
 {
     constexpr float FACTOR = 0.125f * LOG2_E;
     int lane = threadIdx.x % WARP, g = threadIdx.x / WARP % 4 * 16 + lane / 4, c = lane % 4 * 2;
-    if (seen < KEYS) /* else all queries see all keys */
+    if (seen < KEYS) /* else no key is masked */
         UNROLL for (int i = 0; i < KEYS / 2; i++)
             if (i / 4 * 8 + c + i % 2 >= seen + (CAUSAL ? g + i / 2 % 2 * 8 : 0))
                 s[i] = -INFINITY_F;
@@ -98,7 +99,7 @@ DEVICE void softmax(state &r, float (&s)[KEYS / 2], int seen)
     }
 }
 
-/* out += p v; p is in s, in float. */
+/* out += p v; s contains p as floats. */
 DEVICE void weighted(state &r, const float (&s)[KEYS / 2], u32 values)
 {
     u64 b = wgmma_descriptor(values, TILE_BYTES, 1024);

@@ -1,9 +1,10 @@
-/* fragments.cuh - four warps with 16 queries each, and tiles of 64 keys, by mma.sync.
+/* fragments.cuh - attention of 64 queries (four warps with 16 each) to tiles of 64 keys by
+ * mma.sync.
  *
- * The scores of 16 queries and 8 keys are one result of an mma.sync; two of them next to each other
- * are, packed to bf16, exactly the left operand of the second product, so probabilities never leave
- * the registers. Tiles lie in shared memory in rows of 128 bytes whose chunks of 16 bytes change
- * places by the number of the row, so that ldmatrix reads without conflicts; transposed, it reads
+ * An mma.sync computes the scores of 16 queries and 8 keys. The results for 16 keys, packed to
+ * bf16, have exactly the layout of the left operand of the second product, so probabilities stay in
+ * registers. A tile in shared memory has rows of 128 bytes; the chunks of 16 bytes of a row are
+ * swizzled, so that ldmatrix reads without bank conflicts. The transposed form of ldmatrix reads
  * values as the right operand. */
 #pragma once
 #include "lab/attention/gpu/heads.cuh"
@@ -12,13 +13,13 @@
 
 constexpr int TILE = 64, THREADS_OF_BLOCK = 128, ROW = 2 * D, TILE_BYTES = TILE * ROW;
 
-/* Where chunk c of 16 bytes of a row is. */
+/* The offset in a tile of chunk c of a row. */
 DEVICE int place(int row, int c)
 {
     return row * ROW + (c ^ row % 8) * 16;
 }
 
-/* Over the 4 lanes that have a row together. */
+/* Reductions over the 4 lanes that share a row. */
 DEVICE float row_of_4_max(float a)
 {
     a = fmaxf(a, __shfl_xor_sync(~0u, a, 1));
@@ -30,7 +31,8 @@ DEVICE float row_of_4_sum(float a)
     return a + __shfl_xor_sync(~0u, a, 2);
 }
 
-/* What a thread knows of rows g and g + 8 of its warp, g = lane / 4. */
+/* A thread's part of rows g and g + 8 of its warp, g = lane / 4: the largest score so far, the sum
+ * of exponentials, and outputs. */
 struct state {
     float top[2], sum[2], out[8][4];
 };
@@ -48,8 +50,8 @@ DEVICE void load_queries(u32 (&q)[4][4], u32 tile)
         ldmatrix_x4(q[k], tile + place(16 * warp + lane % 16, 2 * k + lane / 16));
 }
 
-/* Takes in 64 more keys. The first query of the block sees the first `seen` of them, and with a
- * mask each of the others one more than the one before it. */
+/* Adds 64 more keys. The block's first query attends to the first `seen` of them; with a causal
+ * mask, each next query attends to one key more. */
 DEVICE void take_in(state &r, const u32 (&q)[4][4], u32 keys, u32 values, int seen)
 {
     constexpr float FACTOR = 0.125f * LOG2_E;
@@ -97,7 +99,7 @@ DEVICE void take_in(state &r, const u32 (&q)[4][4], u32 keys, u32 values, int se
     }
 }
 
-/* y of the first `rows` rows of the block. */
+/* Writes y for the first `rows` rows of the block. */
 DEVICE void finish(const state &r, ELEMENT *y, i64 pitch, i64 rows)
 {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, c = lane % 4;

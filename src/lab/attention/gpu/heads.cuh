@@ -1,17 +1,17 @@
-/* heads.cuh - where q, k and v of a head are in the packed input (batch, tokens, 3, heads, D), and
- * its output in (batch, tokens, heads, D). `head` counts the heads of all sequences. */
+/* heads.cuh - addresses of q, k and v of a head in the packed input (batch, tokens, 3, heads, D)
+ * and of its output in (batch, tokens, heads, D). `head` counts the heads of all sequences. */
 #pragma once
 #include "device.cuh"
 
 constexpr int D = 64;
-constexpr bool CAUSAL = FORM == 0; /* a query sees no later key; else all keys */
+constexpr bool CAUSAL = FORM == 0; /* a query attends only to keys up to its own position */
 
-/* The keys that query i sees are those before this one. */
+/* The number of keys that query i attends to: keys 0 ... n - 1. */
 DEVICE i64 keys_of(i64 i, i64 tokens)
 {
     return CAUSAL ? i + 1 : tokens;
 }
-/* The same for all of `queries` queries from i0 on. */
+/* The number of keys that any of `queries` queries from i0 on attends to. */
 DEVICE i64 keys_of_all(i64 i0, i64 queries, i64 tokens)
 {
     return CAUSAL && i0 + queries < tokens ? i0 + queries : tokens;

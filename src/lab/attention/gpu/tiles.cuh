@@ -13,7 +13,7 @@ DEVICE void copy_tile(float *to, const ELEMENT *from, i64 pitch, i64 rows)
         to[e / D * PITCH + e % D] = e / D < rows ? to_float(from[e / D * pitch + e % D]) : 0;
 }
 
-/* Over the 16 lanes that have a row together. */
+/* Reductions over the 16 lanes that share a row. */
 DEVICE float row_of_16_max(float a)
 {
     UNROLL for (int k = 8; k; k /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, k));
@@ -25,8 +25,8 @@ DEVICE float row_of_16_sum(float a)
     return a;
 }
 
-/* What a thread knows of its four rows: the largest score so far, the sum of the exponentials of
- * the scores less that, and the values, weighted by them. */
+/* A thread's part of its four rows: the largest score so far, the sum of e^(score - largest), and
+ * the sum of values weighted by these exponentials. */
 struct state {
     float top[4], sum[4], out[4][4];
 };
@@ -52,8 +52,8 @@ DEVICE void scores(float (&s)[4][4], const float *q, const float *k, int ty, int
     }
 }
 
-/* Takes in the scores of 64 more keys. The first query sees the first `seen` of them, and with a
- * mask each of the others one more than the one before it. p: room for a tile. */
+/* Adds 64 more keys. The first query attends to the first `seen` of them; with a causal mask, each
+ * next query attends to one key more. p: room for a tile. */
 DEVICE void take_in(state &r, const float *q, const float *k, const float *v, float *p, i64 seen)
 {
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
@@ -90,7 +90,7 @@ DEVICE void take_in(state &r, const float *q, const float *k, const float *v, fl
     }
 }
 
-/* y of the first `rows` rows. */
+/* Writes y for the first `rows` rows. */
 DEVICE void finish(const state &r, ELEMENT *y, i64 pitch, i64 rows)
 {
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;

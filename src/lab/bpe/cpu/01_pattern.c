@@ -1,12 +1,12 @@
 /* 01_pattern.c - the pattern's alternatives, tried one after the other; pairs are looked up again.
  *
- * What a regular expression and the definition of byte pair encoding say, done literally: at each
- * place every alternative of the pattern is tried, and after each join all pairs of the piece are
- * looked up once more. This is the rung that defines the result. */
+ * This follows the regular expression and the definition of byte pair encoding literally: at each
+ * place every alternative of the pattern is tried, and after each merge all pairs of the piece are
+ * looked up again. This rung defines the result. */
 #include "lab/bpe/cpu/bpe.h"
 #include "text/unicode.h"
 
-/* The end of the run of characters of one class. */
+/* The end of the run of characters of one class that begins at `at`. */
 static int64_t run(const char *text, int64_t bytes, int64_t at, enum text_class class)
 {
     int n;

@@ -1,8 +1,8 @@
 /* 02_classes.c - one pass over the characters; a table has their classes.
  *
- * A piece ends where the class changes, but for a blank before it, contractions and the last of
- * several spaces. So one looks at each character once, in a table, instead of trying seven
- * alternatives. The merges are those of the rung above, and by far the larger part. */
+ * A piece ends where the class of the characters changes; the exceptions are a blank before a
+ * piece, contractions, and the last of several spaces. So each character is looked up once in a
+ * table, instead of trying seven alternatives. The merges still take by far most of the time. */
 #include "lab/bpe/cpu/bpe.h"
 #include "text/unicode.h"
 
@@ -37,7 +37,7 @@ RUNG(bpe_classes)
         int n;
         at = begin + contraction(text + begin, bytes - begin);
         if (at == begin) {
-            int64_t last = begin; /* the last character that was passed */
+            int64_t last = begin; /* the last character of the run so far */
             enum text_class class = class_at(text, bytes, begin, &n);
             if (text[begin] == ' ' && begin + 1 < bytes) {
                 enum text_class next = class_at(text, bytes, begin + 1, &n);

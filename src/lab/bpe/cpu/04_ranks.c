@@ -1,7 +1,7 @@
 /* 04_ranks.c - the results of pairs are kept; a join looks up two.
  *
- * Joining a pair changes only its two neighbours. What all other pairs become is known already, so
- * the best one is found by a scan of an array, which the compiler turns into vectors. */
+ * Merging a pair changes only the pairs with its two neighbours. The results of all other pairs are
+ * kept in an array, and a scan, which the compiler vectorizes, finds the best pair. */
 #include "lab/bpe/cpu/bpe.h"
 
 RUNG(bpe_ranks)

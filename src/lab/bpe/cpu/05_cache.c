@@ -1,8 +1,8 @@
 /* 05_cache.c - a cache of words.
  *
- * Most words of a text have occurred before. A word of up to 15 bytes and its ids are one entry of
- * 32 bytes; a word that collides replaces the one before it, so memory does not grow. Most words
- * now cost a hash and a line of the cache instead of merges. */
+ * Most words of a text have occurred before. An entry of 32 bytes holds a word of up to 15 bytes
+ * and its ids; a word with the same hash replaces it, so memory does not grow. For most words a
+ * hash and the load of one cache line now replace the merges. */
 #include "lab/bpe/cpu/bpe.h"
 
 RUNG(bpe_cache)

@@ -1,8 +1,8 @@
 /* 06_batches.c - keys of 256 words first, then their entries.
  *
- * The cache of words is larger than L2, so an entry takes tens of nanoseconds to come. Made one
- * after the other, each lookup waits. With the keys of a batch made first, a prefetch asks for all
- * entries, and they come while the next keys are made. */
+ * The cache of words is larger than L2, so loading an entry takes tens of nanoseconds. If lookups
+ * follow each other, each one waits. Here the keys of a batch are computed first and their entries
+ * prefetched, so the entries arrive while the next keys are computed. */
 #include "lab/bpe/cpu/bpe.h"
 
 RUNG(bpe_batches)

@@ -1,8 +1,8 @@
 /* 07_pages.c - the cache of words in pages of 2 MiB.
  *
- * Eight megabytes are 2048 pages of 4 KiB, more than the TLB has places for; a prefetch whose
- * address is not in the TLB has to walk the page table, and some processors drop it. In four large
- * pages every address is in the TLB. Where the system gives none, nothing changes. */
+ * The cache has eight megabytes, which are 2048 pages of 4 KiB, more than the TLB holds. A prefetch
+ * of an address that is not in the TLB must walk the page table, and some processors drop it. With
+ * four large pages every address is in the TLB. Without large pages nothing changes. */
 #include "lab/bpe/cpu/bpe.h"
 
 RUNG(bpe_pages)

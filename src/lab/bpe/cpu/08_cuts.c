@@ -1,9 +1,9 @@
 /* 08_cuts.c - long pieces are cut where no token has the two bytes side by side.
  *
- * No merge can ever join across such a place, so a piece may be cut there: whole sentences of
- * Chinese and Japanese become characters, which are in the cache of words. What stays longer than a
- * word has a cache of its own, and an id takes two bytes. This is the encoder of `strobe tokenize`
- * (src/text/encoder.c). */
+ * No merge can ever join bytes across such a place, so a piece may be cut there: whole sentences of
+ * Chinese and Japanese become characters, which are in the cache of words. Pieces that are still
+ * longer than 15 bytes have their own cache, and an id takes two bytes. This is the encoder of
+ * `strobe tokenize` (src/text/encoder.c). */
 #include "lab/bpe/cpu/bpe.h"
 #include "text/encoder.h"
 

@@ -1,4 +1,4 @@
-/* bpe.h - what the rungs of the ladder bpe share. */
+/* bpe.h - functions that the rungs of the ladder bpe share. */
 #ifndef LAB_BPE_CPU_BPE_H
 #define LAB_BPE_CPU_BPE_H
 
@@ -9,16 +9,16 @@
 
 #include <string.h>
 
-/* Appends the ids of a piece, given as ranks. */
+/* Appends the ids of n tokens, given as ranks. */
 INLINE void put_ranks(const struct bpe_input *x, const uint32_t *rank, int64_t n,
                       struct bpe_output *ret)
 {
     for (int64_t i = 0; i < n; i++) ret->id[ret->count++] = x->bpe->id[rank[i]];
 }
 
-/* Byte pair encoding as it is defined: all pairs are looked up, the one of the earliest merge is
- * joined, and so on until no pair can be joined. Pieces of more than BPE_SHORT_MOST bytes would
- * take too long this way. */
+/* Byte pair encoding by its definition: looks up all pairs, joins the pair of the earliest merge,
+ * and repeats this until no pair can be joined. Pieces of more than BPE_SHORT_MOST bytes use
+ * walk_merge, since they would take too long. */
 INLINE void put_naive(const struct bpe_input *x, const char *text, int64_t bytes,
                       struct bpe_output *ret)
 {
@@ -46,7 +46,7 @@ INLINE void put_naive(const struct bpe_input *x, const char *text, int64_t bytes
     put_ranks(x, at, n, ret);
 }
 
-/* The same, but the results of the pairs are kept: after a join only two are looked up. */
+/* The same, but keeps the results of pairs, so that each join looks up only two pairs. */
 INLINE void put_ranked(const struct bpe_input *x, const char *text, int64_t bytes,
                        struct bpe_output *ret)
 {
@@ -55,7 +55,7 @@ INLINE void put_ranked(const struct bpe_input *x, const char *text, int64_t byte
     put_ranks(x, ret->scratch, n, ret);
 }
 
-/* Calls PUT(text, bytes) for each piece, found by masks of 64 bytes. */
+/* Calls PUT(text, bytes) for each piece, using the masks of text/split.h. */
 #define EACH_PIECE(x, c, PUT)                                                    \
     do {                                                                         \
         enum { WINDOW = 256 };                                                   \
@@ -77,7 +77,7 @@ INLINE void put_ranked(const struct bpe_input *x, const char *text, int64_t byte
 
 /* --- a cache of words ------------------------------------------------------------------------- */
 
-/* A word of up to 15 bytes: its bytes, zeros, its length. */
+/* A word of up to 15 bytes, filled up with zeros; the last byte is its length. */
 struct bpe_word {
     uint64_t low, high;
 };
@@ -108,7 +108,7 @@ INLINE struct bpe_entry *find_entry(void *cache, struct bpe_word w)
     return (struct bpe_entry *)cache + (mixed >> (64 - BPE_CACHE_BITS));
 }
 
-/* The ids of a word, from its entry, or encoded and kept there. */
+/* Appends the ids of a word. If entry e is of another word, encodes the word and replaces e. */
 INLINE void put_word(const struct bpe_input *x, struct bpe_entry *e, struct bpe_word w,
                      const char *text, int64_t bytes, struct bpe_output *ret)
 {
@@ -125,7 +125,8 @@ INLINE void put_word(const struct bpe_input *x, struct bpe_entry *e, struct bpe_
     memcpy(e->id, ret->id + before, sizeof e->id);
 }
 
-/* All words go through batches: their entries are fetched while the keys of the next are made. */
+/* Appends the ids of all words, in batches: a word's entry is prefetched while the keys of later
+ * words of its batch are computed. */
 INLINE void put_batches(const struct bpe_input *x, const struct lab_call *c, void *cache,
                         struct bpe_output *ret)
 {

@@ -1,9 +1,9 @@
 /* 02_lines.c - each access is on another cache line.
  *
  * Memory comes in lines of 64 bytes, 16 floats. The loop uses one float of each line and passes
- * over the whole array 16 times: each line is read 16 times, and written as often, after it was
- * read for that, too. But it walks forward in even steps: the hardware sees that and fetches the
- * next lines before they are needed, which it cannot do across pages. */
+ * over the whole array 16 times: each line is read 16 times and written 16 times, and each write
+ * reads the line first. But the steps are even: the hardware detects them and prefetches the next
+ * lines, which it cannot do across pages. */
 #include "lab/cpu.h"
 
 enum { STRIDE = 16 }; /* floats: a line */

@@ -1,7 +1,7 @@
 /* 03_floats.c - neighbouring floats, one at a time.
  *
- * Every byte of a cache line is used before the next line comes, so memory moves no byte in vain.
- * One load and one store move only 4 bytes; the next rung shows how much of the time that is. */
+ * Every byte of a cache line is used before the next line comes, so memory moves no useless byte.
+ * One load and one store move only 4 bytes; the next rung shows what so many instructions cost. */
 #include "lab/cpu.h"
 
 RUNG(copy_floats)

@@ -1,8 +1,8 @@
 /* 04_vectors.c - a whole vector with each load and store.
  *
- * One instruction moves W floats: 4, 8 or 16, as wide as the instruction set has. If the data is in
- * a cache, this is several times as fast. If it is in memory, it gains less, because both loops
- * wait for memory part of the time. Compare `--size=4096 --warm` with the size of the table. */
+ * One instruction moves W floats: 4, 8 or 16, depending on the instruction set. If the data is in a
+ * cache, this is several times as fast. If the data is in memory, it gains less, because both loops
+ * wait for memory part of the time. Compare `--size=4096 --warm` with the default size. */
 #include "lab/cpu.h"
 
 RUNG(copy_vectors)

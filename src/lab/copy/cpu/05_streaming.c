@@ -2,9 +2,9 @@
  *
  * A normal store first reads the line that it writes to, because the processor does not know that
  * the rest of the line will be overwritten as well. So a copy reads two streams and writes one:
- * three bytes move for every two that are needed. A streaming store promises to fill the line, and
- * nothing is read. It pays only if the destination is too large for the caches: its data is not in
- * them afterwards. */
+ * three bytes move for every two that are needed. A streaming store promises to fill the line, so
+ * the line is not read. This pays only if the destination is too large for the caches, because its
+ * data is not in a cache afterwards. */
 #include "lab/cpu.h"
 
 RUNG(copy_streaming)

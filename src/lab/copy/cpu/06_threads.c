@@ -1,9 +1,9 @@
 /* 06_threads.c - each thread copies its share.
  *
- * One core has room for a few dozen outstanding cache lines, prefetched ones included, and each
- * takes almost 100 ns to come: that limits it to 10 to 30 GB/s, below what most memories can do.
- * Several cores wait for more lines at once. With enough of them the memory itself is the limit,
- * and more do not help. */
+ * One core can wait for a few dozen cache lines at once, prefetched ones included, and each line
+ * takes almost 100 ns to come. This limits a core to 10 to 30 GB/s, less than most memories can
+ * deliver. Several cores wait for more lines at once. With enough cores the memory itself is the
+ * limit, and more cores do not help. */
 #include "lab/cpu.h"
 
 RUNG(copy_threads)

@@ -2,10 +2,10 @@
  *
  * The 32 threads of a warp load together. Memory delivers sectors of 32 bytes, eight floats: if the
  * threads touch neighbouring floats, a warp needs 4 sectors; if they touch floats that are 8 or
- * more apart, it needs 32 and uses an eighth of each. The other elements of a sector are needed
- * much later, by other blocks, when it has long left the caches. So a stride of 2 should double the
- * time and one of 8 multiply it by 8; beyond that each sector has one useful float, and only row
- * buffers and address translation can become worse. */
+ * more apart, it needs 32 sectors and uses an eighth of each. Other blocks need the other elements
+ * of a sector much later, when the sector has long left the caches. So a stride of 2 should double
+ * the time, and a stride of 8 should multiply it by 8. With larger strides each sector still has
+ * one useful float; only DRAM row buffers and address translation can become worse. */
 #include "device.cuh"
 
 KERNEL(256) copy(ELEMENT *to, const ELEMENT *from, i64 n)

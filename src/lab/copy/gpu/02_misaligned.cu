@@ -1,9 +1,8 @@
 /* 02_misaligned.cu - neighbours, but one element off.
  *
  * The threads of a warp touch 32 neighbouring elements that begin one element before a multiple of
- * 32 bytes. They fall into five sectors instead of four. The fifth is not lost: the next warp needs
- * it as well and finds it in a cache. What remains is more work for the caches, on the way in and
- * out. */
+ * 32 bytes. They fall into five sectors instead of four. The fifth sector is not wasted: the next
+ * warp needs it as well and finds it in a cache. Loads and stores make more work for the caches. */
 #include "device.cuh"
 
 KERNEL(256) copy(ELEMENT *to, const ELEMENT *from, i64 n)

@@ -1,8 +1,7 @@
 /* 03_coalesced.cu - neighbouring threads touch neighbouring elements.
  *
- * The loads of a warp fall into 128 bytes that belong together, and the hardware makes 4 sectors of
- * them, all useful: this is what "coalesced" means. Everything else is as simple as before: one
- * element per thread. */
+ * The loads of a warp fall into 128 contiguous bytes, and the hardware combines them into 4
+ * sectors, all useful: this is what "coalesced" means. Each thread still copies one element. */
 #include "device.cuh"
 
 KERNEL(256) copy(ELEMENT *to, const ELEMENT *from, i64 n)

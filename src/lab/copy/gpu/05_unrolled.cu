@@ -1,9 +1,9 @@
 /* 05_unrolled.cu - four loads under way in each thread.
  *
- * Memory answers after hundreds of clock cycles. What it moves in that time must have been asked
- * for before: bytes under way = bandwidth x latency. A thread that loads four times before it
+ * A load takes hundreds of clock cycles. To keep memory busy in that time, enough other loads must
+ * be under way: bytes under way = bandwidth x latency. A thread that loads four times before it
  * stores has 64 bytes under way instead of 16. The four loads are a block's width apart, so that
- * each of them is coalesced. */
+ * each load is coalesced. */
 #include "device.cuh"
 
 #define TIMES 4

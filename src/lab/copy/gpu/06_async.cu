@@ -1,9 +1,10 @@
 /* 06_async.cu - through shared memory, without registers (cp.async).
  *
- * From compute capability 8.0 on a thread can ask for 16 bytes to be copied from memory to shared
- * memory and go on: no register waits for them. A block asks for several pieces ahead and writes
- * the oldest while the others are under way. For a plain copy this is one more trip than needed. It
- * is worth it where threads share what they load, as in matmuls, and it costs little here. */
+ * From compute capability 8.0 on, a thread can start a copy of 16 bytes from memory to shared
+ * memory and go on; no register waits for the bytes. A block starts the copies of several pieces
+ * and writes the oldest piece while the others are under way. A plain copy does not need this
+ * detour through shared memory, but it costs little. It pays where threads share what they load, as
+ * in matmuls. */
 #include "mma.cuh"
 
 #define STAGES 4 /* pieces under way */
@@ -26,7 +27,8 @@ KERNEL(256) copy(ELEMENT *to, const ELEMENT *from, i64 n)
         ask(piece + STAGES - 1);
         cp_async_wait<STAGES - 1>();
         if (i + EACH <= n)
-            *(uint4 *)(to + i) = held[piece % STAGES][threadIdx.x]; /* its own: no barrier */
+            /* No barrier: each thread reads only the bytes that it copied. */
+            *(uint4 *)(to + i) = held[piece % STAGES][threadIdx.x];
         else
             for (; i < n && i < first + piece * PIECE + EACH; i++) to[i] = from[i];
     }

@@ -1,10 +1,10 @@
 /* 07_bulk.cu - one thread moves 16 KiB with one instruction (cp.async.bulk).
  *
- * From compute capability 9.0 on a copy engine in each multiprocessor (TMA) moves whole pieces
- * between memory and shared memory. One thread asks for a piece and a barrier counts the bytes that
- * arrive; then it asks for the piece to be written. No registers, no loops over elements, and as
- * many bytes under way as shared memory has room for. Addresses and sizes are multiples of 16
- * bytes; the rest goes by hand. */
+ * From compute capability 9.0 on, a copy engine in each multiprocessor (TMA) moves whole pieces
+ * between memory and shared memory. One thread starts the load of a piece, a barrier counts the
+ * bytes that arrive, and then the thread starts the store of the piece. This needs no registers and
+ * no loops over elements, and as many bytes are under way as fit into shared memory. Addresses and
+ * sizes must be multiples of 16 bytes; a loop copies the remaining elements. */
 #include "hopper.cuh"
 
 #define STAGES 4       /* pieces under way in a block */
@@ -41,7 +41,7 @@ KERNEL(32) copy(ELEMENT *to, const ELEMENT *from, i64 n)
         mbarrier_wait(barrier + 8 * s, piece / STAGES % 2);
         bulk_store(result + (i64)piece * BYTES, held + s * BYTES, size(piece));
         tma_store_commit();
-        tma_store_wait_read<1>(); /* the piece before was read: its place is free */
+        tma_store_wait_read<1>(); /* the store before this one has read its piece from `held` */
         ask(piece + STAGES - 1);
     }
     tma_store_wait<0>();

@@ -1,10 +1,10 @@
 /* 03_mask.c - both chains are computed, and a mask chooses.
  *
- * A comparison gives a word of ones or zeros; two ANDs and an OR take one of two results without a
- * branch. Half of the arithmetic is for nothing, but the chains are independent of each other and
- * of those of the next elements, and a processor computes several at once. For chains of some
- * dozens of instructions this costs less than wrong guesses; for long ones it costs twice as much
- * as sorting. */
+ * A comparison gives a word of ones or zeros; two ANDs and an OR select one of two results without
+ * a branch. Half of the arithmetic is useless, but the chains are independent of each other and of
+ * those of the next elements, and a processor computes several at once. For chains of some dozens
+ * of instructions this costs less than mispredictions; for long chains it costs twice as much as
+ * sorting. */
 #include "lab/divergence/cpu/chains.h"
 
 INLINE float choose(bool first, float a, float b)

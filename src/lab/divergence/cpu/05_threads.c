@@ -1,7 +1,6 @@
 /* 05_threads.c - each thread computes its share of the vectors.
  *
- * Whatever a branch costs, it costs each core for itself: cores have instruction streams of their
- * own and never wait for each other's branches. */
+ * Each core has its own instruction stream, so a core never waits for the branches of another. */
 #include "lab/divergence/cpu/chains.h"
 
 RUNG(divergence_threads)

@@ -34,7 +34,7 @@ INLINE vf odd_chains(vf v)
     for (int k = 0; k < STEPS; k++) v = (v - C) * M;
     return v;
 }
-/* Both are computed; the sign chooses. */
+/* Computes both chains; the sign selects one. */
 INLINE vf chains(vf v)
 {
     return vf_select(v < 0, odd_chains(v), even_chains(v));

@@ -2,16 +2,16 @@
  *
  * Element i goes through one chain of arithmetic if i is even and through another if it is odd;
  * both take equally long. Thread i has element i. The 32 threads of a warp share one instruction
- * unit, which issues one instruction for all of them at a time. If a branch divides them, the warp
- * runs the code of one side while the lanes of the other are idle, then the other side: the time of
- * both. The arithmetic is long enough that memory does not matter here. */
+ * unit, which issues one instruction for all of them at a time. If they take different sides of a
+ * branch, the warp runs one side while the lanes of the other are idle, and then the other side: it
+ * takes the time of both. There is so much arithmetic that memory does not matter here. */
 #include "device.cuh"
 
 #define STEPS 256
 #define M 0.998f
 #define C 0.002f
 
-/* The same two operations in two orders: two pieces of code that take equally long. */
+/* Both chains have the same two operations, in a different order, so they take equally long. */
 DEVICE float even_chain(float v)
 {
     _Pragma("unroll 16") for (int k = 0; k < STEPS; k++) v = __fadd_rn(__fmul_rn(v, M), C);

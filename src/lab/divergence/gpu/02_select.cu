@@ -1,16 +1,16 @@
 /* 02_select.cu - no branch: every thread computes both chains and selects one result.
  *
- * A select takes one of two registers, depending on a third; compilers make it of short branches by
- * themselves (predication), since that costs less than a branch. The lanes all do the same, so none
- * is idle, but half of what they compute is thrown away. For chains this long that is as bad as the
- * diverged warp: both run both chains. */
+ * A select takes one of two registers, depending on a third; compilers replace short branches by
+ * selects or predicated instructions, since these cost less. All lanes do the same, so none is
+ * idle, but half of their results are thrown away. For chains this long a select is as slow as a
+ * diverged warp, since both run both chains. */
 #include "device.cuh"
 
 #define STEPS 256
 #define M 0.998f
 #define C 0.002f
 
-/* The same two operations in two orders: two pieces of code that take equally long. */
+/* Both chains have the same two operations, in a different order, so they take equally long. */
 DEVICE float even_chain(float v)
 {
     _Pragma("unroll 16") for (int k = 0; k < STEPS; k++) v = __fadd_rn(__fmul_rn(v, M), C);

@@ -1,17 +1,17 @@
 /* 03_warp.cu - the branch differs between warps; the threads of a warp agree.
  *
- * Two neighbouring warps share 64 elements: one takes those with even indices, the other those with
- * odd indices. The code of the branch is the same as before, but all lanes of a warp go the same
- * way, and no warp runs both sides: half the time. Each warp touches every second element, so both
- * load the same sectors; the second finds them in L1. Other kernels achieve the same by sorting
- * their work before they begin. */
+ * Two neighbouring warps share 64 elements: one takes the elements with even indices, the other
+ * those with odd indices. The branch is the same as before, but all lanes of a warp take the same
+ * side and no warp runs both sides, so it takes half the time. Each warp touches every second
+ * element, so both warps load the same sectors; the second finds them in L1. Other kernels achieve
+ * the same by sorting their work before they begin. */
 #include "device.cuh"
 
 #define STEPS 256
 #define M 0.998f
 #define C 0.002f
 
-/* The same two operations in two orders: two pieces of code that take equally long. */
+/* Both chains have the same two operations, in a different order, so they take equally long. */
 DEVICE float even_chain(float v)
 {
     _Pragma("unroll 16") for (int k = 0; k < STEPS; k++) v = __fadd_rn(__fmul_rn(v, M), C);

@@ -1,15 +1,15 @@
 /* 04_block.cu - the branch differs between blocks.
  *
- * Two neighbouring blocks share 512 elements: one takes the even ones, the other the odd ones. A
- * branch that a whole block agrees on costs no more and no less than one that a warp agrees on,
- * because each warp has its own place in the program. Expect the same time as above. */
+ * Two neighbouring blocks share 512 elements: one takes the even ones, the other the odd ones. If
+ * all threads of a warp agree on a branch, it does not matter whether the other warps of the block
+ * do too, because each warp has its own program counter. Expect the same time as before. */
 #include "device.cuh"
 
 #define STEPS 256
 #define M 0.998f
 #define C 0.002f
 
-/* The same two operations in two orders: two pieces of code that take equally long. */
+/* Both chains have the same two operations, in a different order, so they take equally long. */
 DEVICE float even_chain(float v)
 {
     _Pragma("unroll 16") for (int k = 0; k < STEPS; k++) v = __fadd_rn(__fmul_rn(v, M), C);

@@ -1,10 +1,9 @@
 /* 05_constants.cu - one chain for all, with constants that depend on the index.
  *
- * (v - c) m is v m - c m: the odd chain is the even one with another constant. Then the branch is
- * about data and no longer about code: one select before the loop, and all lanes run the same
- * instructions. Neighbouring threads have neighbouring elements again. This is the best answer to
- * divergence where it is possible; the result differs in its last digits, since the order of
- * operations does. */
+ * (v - c) m is v m - c m: the odd chain is the even chain with another constant. One select before
+ * the loop chooses the constant, and all lanes run the same instructions. Neighbouring threads have
+ * neighbouring elements again. This is the best answer to divergence where it is possible. The
+ * result differs in its last digits, since the operations have another order. */
 #include "device.cuh"
 
 #define STEPS 256
@@ -17,6 +16,6 @@ KERNEL(256) divergence(ELEMENT *y, const ELEMENT *x, i64 n)
     if (i >= n) return;
     float v = to_float(x[i]), constant = i % 2 ? -C * M : C;
     _Pragma("unroll 16") for (int k = 0; k < STEPS; k++)
-        v = __fadd_rn(__fmul_rn(v, M), constant); /* no FMA: as many instructions as before */
+        v = __fadd_rn(__fmul_rn(v, M), constant); /* no FMA, for as many instructions as before */
     y[i] = to<ELEMENT>(v);
 }

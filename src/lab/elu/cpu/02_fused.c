@@ -1,8 +1,8 @@
 /* 02_fused.c - all operators in one loop.
  *
- * Each element is loaded once and stored once, and what is in between stays in registers. The
- * exponential is computed only where it is needed, for the half of the elements that is negative;
- * but which ones they are is random, so the processor guesses every second branch wrong. */
+ * Each element is loaded once and stored once, and intermediate results stay in registers. The
+ * exponential is computed only for the half of the elements that is negative. But the signs are
+ * random, so the processor mispredicts every second branch. */
 #include "lab/cpu.h"
 
 RUNG(elu_fused)

@@ -1,7 +1,7 @@
 /* 04_streaming.c - stores that pass the caches by.
  *
  * A normal store reads the line first; a streaming store does not, so 8 bytes move for each element
- * instead of 12. It helps as far as memory is the limit and not the arithmetic. */
+ * instead of 12. This helps only if memory is the limit and not the arithmetic. */
 #include "lab/elu/cpu/elu.h"
 
 RUNG(elu_streaming)

@@ -6,7 +6,7 @@
 
 enum { ALPHA = 1 };
 
-/* The exponential is computed for every lane, of 0 where x is positive, and then chosen by sign. */
+/* Every lane computes an exponential (of 0 if x is positive); the sign of x chooses the result. */
 INLINE vf vf_elu(vf x)
 {
     return vf_by_sign(x, (float)ALPHA * vf_expm1(vf_min(x, (vf){0})), x);

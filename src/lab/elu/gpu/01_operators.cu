@@ -1,15 +1,15 @@
 /* 01_operators.cu - one operator after the other, each in a pass over memory.
  *
  * y = x < 0 ? alpha (e^x - 1) : x is five operators: exponential, subtraction, multiplication,
- * comparison, choice. A framework that runs each of them by itself reads its operands from memory
- * and writes a tensor of the same size, in five kernels. Here one kernel makes the five passes: all
- * blocks together walk over the whole tensor before they begin the next, so that no cache still has
- * what the pass before wrote. A thread reads only what it wrote itself; the passes need no barrier.
- * A float moves 42 bytes instead of 8. Intermediate results have the type of the elements, so in
- * bf16 each of them is rounded. */
+ * comparison, choice. A framework that runs each operator by itself launches five kernels, each of
+ * which reads its operands from memory and writes a tensor of the same size. Here one kernel makes
+ * the five passes: in each pass all blocks together walk over the whole tensor, so no cache still
+ * holds what the pass before wrote. A thread reads only what it wrote itself, so the passes need no
+ * barrier. 42 bytes move for each float instead of 8. Intermediate results have the type of the
+ * elements, so in bf16 each of them is rounded. */
 #include "device.cuh"
 
-__device__ float alpha = 1; /* which the compiler does not know, as if it were an argument */
+__device__ float alpha = 1; /* a variable, so that the compiler does not know its value */
 
 KERNEL(256) elu(ELEMENT *y, const ELEMENT *x, i64 n, void *scratch)
 {

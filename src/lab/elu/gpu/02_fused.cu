@@ -1,11 +1,11 @@
 /* 02_fused.cu - all operators in one kernel.
  *
  * The thread that loads x keeps e^x, the difference, the product and the comparison in registers
- * and writes only y. The arithmetic is the same and the bytes are a fifth: since memory was the
- * limit, so is the time. Every chain of operators on single elements gains in this way, and this is
- * what compilers for tensors do first. expm1f(x) is e^x - 1 without the digits that a subtraction
- * of almost equal numbers loses; it costs more instructions, for which there is time while memory
- * is busy. */
+ * and writes only y. The arithmetic is the same, but a fifth of the bytes move. Memory was the
+ * limit, so the time is a fifth as well. Every chain of elementwise operators gains in this way,
+ * and tensor compilers do this first. expm1f(x) computes e^x - 1 without losing digits to the
+ * subtraction of almost equal numbers; it takes more instructions, which run while memory is
+ * busy. */
 #include "device.cuh"
 
 #define ALPHA 1.0f

@@ -1,8 +1,7 @@
 /* 01_add.c - adds 1 to each float, `additions` times, in whole vectors.
  *
- * The sums stay in registers, four vectors at a time, because an addition waits for the one before
- * it: one call with a thousand additions is what a thousand calls with one are when they are
- * fused. */
+ * The sums stay in registers. The loop works on four vectors at a time, because an addition waits
+ * for the one before. One call with 1000 additions is the fusion of 1000 calls with one. */
 #include "lab/cpu.h"
 
 RUNG(launch_add)

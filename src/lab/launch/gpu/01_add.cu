@@ -1,9 +1,9 @@
 /* 01_add.cu - adds 1 to each float, `additions` times.
  *
- * With one addition it does next to nothing, so what its launch costs is all that is left to see.
- * The sum stays in a register: one kernel with a thousand additions is what a thousand kernels with
- * one addition are when they are fused. A float addition waits for the one before it, four clocks,
- * so `additions` also sets how long a kernel takes. */
+ * With one addition the kernel does almost nothing, so its time is the cost of its launch. The sum
+ * stays in a register: one kernel with a thousand additions is the fusion of a thousand kernels
+ * with one addition. A float addition waits four clocks for the one before, so `additions` also
+ * sets how long a kernel takes. */
 #include "device.cuh"
 
 KERNEL(256) launch(float *y, i64 n, i64 additions)

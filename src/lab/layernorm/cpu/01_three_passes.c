@@ -1,8 +1,7 @@
 /* 01_three_passes.c - three passes over each row, one float at a time.
  *
- * The mean, the mean square of what is left, the result. A row of a few KiB stays in L1, so the
- * second and the third pass cost no memory. What costs is that each addition waits for the one
- * before. */
+ * The passes compute the mean, the variance, and the result. A row of a few KiB stays in L1, so the
+ * second and the third pass do not access memory. But each addition waits for the one before. */
 #include "lab/cpu.h"
 
 RUNG(layernorm_three_passes)

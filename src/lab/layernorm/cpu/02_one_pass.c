@@ -1,9 +1,9 @@
 /* 02_one_pass.c - mean and variance in one pass (Welford 1962).
  *
- * After each element the mean and the sum of squared deviations are those of all elements so far.
- * The mean of the squares minus the square of the mean would need one pass as well, but subtracts
- * two nearly equal numbers if the mean is large beside the deviations. One read of L1 is saved; a
- * division and a chain of four dependent operations for each element are the price. */
+ * Each element updates the mean and the sum of squared deviations of all elements so far. The mean
+ * of the squares minus the square of the mean would need one pass as well, but subtracts two nearly
+ * equal numbers if the mean is large compared with the deviations. This saves one pass over L1, but
+ * costs a division and a chain of four dependent operations for each element. */
 #include "lab/cpu.h"
 
 RUNG(layernorm_one_pass)

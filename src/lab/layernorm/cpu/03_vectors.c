@@ -1,7 +1,7 @@
 /* 03_vectors.c - vectors, and four sums that do not wait for each other.
  *
- * Three passes again, each with vectors of W floats. The passes over L1 cost little beside the
- * memory that brings the row and takes the result. */
+ * There are three passes again, each with vectors of W floats. The passes over L1 take little time
+ * compared with loading the row from memory and storing the result. */
 #include "lab/layernorm/cpu/row.h"
 
 RUNG(layernorm_vectors)

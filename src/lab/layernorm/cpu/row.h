@@ -4,7 +4,8 @@
 
 #include "lab/cpu.h"
 
-/* The mean of x, and 1 / its deviation: four vectors of sums do not wait for each other. */
+/* Returns the mean of x and 1 / its standard deviation. Four vectors of sums are independent, so
+ * their additions overlap. */
 INLINE float mean_of(const float *x, int64_t n, float *ret_factor)
 {
     vf sum[4] = {{0}}, squares[4] = {{0}};
@@ -26,7 +27,7 @@ INLINE float mean_of(const float *x, int64_t n, float *ret_factor)
     return mean;
 }
 
-/* `streams`: whole vectors are stored around the caches; the caller ends with vf_stream_end. */
+/* `streams`: whole vectors are written by streaming stores; the caller calls vf_stream_end. */
 INLINE void layernorm_row(float *y, const float *x, const float *weight, const float *bias,
                           int64_t n, bool streams)
 {

@@ -2,7 +2,7 @@
  *
  * A warp that has a row for itself combines its sums by shuffles and waits for no other warp. For
  * rows of some hundred elements, as in small models, a block of 256 threads would have little to
- * do. Three passes again: what they cost is the latency of loads from L1. */
+ * do. There are three passes again; their cost is the latency of loads from L1. */
 #include "rows.cuh"
 
 KERNEL(256) layernorm(ELEMENT *y, const ELEMENT *x, const ELEMENT *weight, i64 rows, i64 columns)

@@ -1,10 +1,10 @@
 /* 05_registers.cu - the row stays in registers; 16 bytes per access.
  *
  * Each thread loads 16 or 32 bytes of the row once and keeps them for both sums and the result, so
- * the variance needs no trick: the deviations from the mean are at hand. A block has as many
- * threads as the row needs, at most 1024. Weight and bias come from L1 or L2: all rows use the
- * same. If a row is not a multiple of 16 bytes long, rows begin anywhere: each access takes one
- * element, and each pass reads the row again. */
+ * the variance can be computed from the deviations without another read. A block has as many
+ * threads as the row needs, at most 1024. All rows use the same weight and bias, so these come from
+ * L1 or L2. If the length of a row is not a multiple of 16 bytes, rows are not aligned; then each
+ * access takes one element, and each pass reads the row again. */
 #include "rows.cuh"
 
 constexpr int EACH = 16 / sizeof(ELEMENT), HELD = 2;
@@ -26,7 +26,7 @@ DEVICE void row_in_registers(ELEMENT *y, const ELEMENT *x, const ELEMENT *weight
     int own = threadIdx.x * EACH, step = blockDim.x * EACH;
     UNROLL for (int k = 0; k < HELD; k++)
     {
-        int at = own + k * step; /* without a branch the loads do not wait for each other */
+        int at = own + k * step; /* loads without a branch do not wait for each other */
         v[k] = load<EACH>(x + min(at, columns - EACH));
         UNROLL for (int e = 0; e < EACH; e++) sum += at < columns ? v[k][e] : 0;
     }

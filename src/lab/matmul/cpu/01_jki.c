@@ -2,11 +2,11 @@
  *
  * Both matrices are stored by rows, so the next number of a column is a whole row away: on another
  * cache line, and with 1024 columns on another page. Each step loads two lines of 64 bytes, uses 4
- * bytes of each and writes one line back. The lines of a column do not stay in L1 until its next
- * column is needed. If a row is a power of two long, it is far worse: the address decides which few
- * places of a cache a line may take, and the lines of such a column all compete for the same ones.
- * Compare --size=500x500x500 with 512x512x512. In Fortran, which stores columns, this is the best
- * order. */
+ * bytes of each and writes one line back. The lines of a column do not stay in L1 until the next
+ * column is needed. A row length that is a power of two is far worse: a cache line can only be
+ * stored in the few places of its set, and then all lines of a column belong to the same few sets.
+ * Compare --size=500x500x500 with 512x512x512. In Fortran, which stores matrices by columns, this
+ * is the best order. */
 #include "lab/cpu.h"
 
 RUNG(matmul_jki)

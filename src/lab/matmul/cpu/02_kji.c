@@ -1,8 +1,9 @@
 /* 02_kji.c - columns of A and C again, but all columns of C for each of A.
  *
- * A column of A is now used for all columns of C before the next comes, and could stay in a cache
- * meanwhile, while C is passed over once for every column of A. The innermost loop is the same as
- * before, and so is the time: what counts is what the innermost loop touches. */
+ * A column of A is now used for all columns of C before the next column of A, so it could stay in a
+ * cache; but all of C is read and written once for every column of A. The innermost loop is the
+ * same as before, and so is the time, because the data that the innermost loop touches is what
+ * counts. */
 #include "lab/cpu.h"
 
 RUNG(matmul_kji)

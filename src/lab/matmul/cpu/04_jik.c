@@ -1,8 +1,8 @@
 /* 04_jik.c - dot products again, but column after column of C.
  *
- * All dot products with one column of B follow each other, so the column could stay in a cache. It
- * has one line for each of its numbers, 64 KiB for 1024 of them, more than L1 has. The inner loop
- * is that of the rung above: expect no difference, or a small one. */
+ * All dot products with one column of B follow each other, so the column could stay in a cache. But
+ * it takes one line for each of its numbers, which are 64 KiB for 1024 rows, more than L1 has. The
+ * inner loop is the same as before: expect little or no difference. */
 #include "lab/cpu.h"
 
 RUNG(matmul_jik)

@@ -1,9 +1,9 @@
 /* 05_kij.c - the innermost loop runs along rows of B and C.
  *
  * One number of A times a row of B is added to a row of C. Every byte of a line is used, the
- * hardware sees that the next lines will be needed and fetches them ahead (prefetch), and the
- * additions do not wait for each other, because each goes to another element of C. The price: C is
- * loaded and stored for every multiplication, and all of C passes by k times. */
+ * hardware prefetches the next lines, and the additions do not wait for each other, because each
+ * goes to another element of C. The price: every multiplication loads and stores an element of C,
+ * and all of C is read and written k times. */
 #include "lab/cpu.h"
 
 RUNG(matmul_kij)

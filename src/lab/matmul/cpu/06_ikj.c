@@ -1,9 +1,9 @@
 /* 06_ikj.c - rows again, and the row of C stays in L1.
  *
  * All k updates of one row of C follow each other, so the row (4 KiB for 1024 columns) stays in L1.
- * Only B passes by, once for each row of C, and it is only read. Of the six orders this is the one
- * to use. Each multiplication still costs two loads and a store, and a core can only store once or
- * twice in a clock cycle: that, not memory, is now the limit. */
+ * B is read once for each row of C. This is the best of the six loop orders. Each multiplication
+ * still costs two loads and a store, and a core can only store once or twice in a clock cycle; this
+ * is now the limit, not memory. */
 #include "lab/cpu.h"
 
 RUNG(matmul_ikj)

@@ -3,8 +3,8 @@
  * The matrices are cut into blocks, and a block is used as often as possible before the next comes.
  * Part of a row of B and of C, 4 KiB each, are in L1. A block of B of 64 rows, 256 KiB, stays in L2
  * while all rows of A use it. A block of C of 4 MiB stays in L3 while k advances. Memory then moves
- * little: each block of B once for 1024 rows of C. A large gain where the caches below L1 cannot
- * keep up; little where this loop, with its two loads and a store for each multiplication, is so
+ * little: each block of B once for 1024 rows of C. The gain is large if the caches below L1 cannot
+ * keep up. It is small if this loop, with its two loads and a store for each multiplication, is so
  * slow that the prefetcher always has the next line ready. */
 #include "lab/cpu.h"
 

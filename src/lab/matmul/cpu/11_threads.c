@@ -1,20 +1,21 @@
 /* 11_threads.c - all threads share the packed panels.
  *
- * The threads first pack all of A and B together. Then each takes tasks, blocks of rows times a few
- * panels of B, and computes them for all of k. No two threads write to the same tile of C, and they
- * wait for each other only once, after packing: a wait for each block of B would cost time whenever
- * one thread is late. Tasks are taken as threads become free (dynamic), since a core that other
- * programs use would keep all others waiting. The packed copies take as much memory as A and B. */
+ * The threads first pack all of A and B together. Then each thread takes tasks (a block of rows of
+ * A times a few panels of B) and computes them for all of k. No two threads write to the same tile
+ * of C, and they wait for each other only once, after packing; a barrier for each block of B would
+ * cost time whenever one thread is late. A free thread takes the next task (dynamic scheduling), so
+ * that a core that other programs use does not delay the others. The packed copies take as much
+ * memory as A and B. */
 #include "lab/matmul/cpu/panels.h"
 
-enum { CHUNK = 4 * COLUMNS }; /* of a task */
+enum { CHUNK = 4 * COLUMNS }; /* columns of a task */
 
 RUNG(matmul_threads)
 {
     const float *a = c->in[0], *b = c->in[1];
     float *out = c->out;
     int64_t m = c->n[0], n = c->n[1], k = c->n[2];
-    int64_t slab = ceil_div(k, ceil_div(k, DEEP)); /* of k: equal parts of at most DEEP */
+    int64_t slab = ceil_div(k, ceil_div(k, DEEP)); /* k is split into equal parts <= DEEP */
     int64_t rows = round_up(m, TALL), columns = round_up(n, COLUMNS);
     float *of_b = c->scratch, *of_a = of_b + columns * k;
 #pragma omp parallel num_threads(c->threads)

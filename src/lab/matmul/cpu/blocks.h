@@ -4,8 +4,8 @@
 
 /* The register tile of an instruction set: TALL rows of WIDE vectors. Registers hold its sums, a
  * row of B and a number of A. With AVX-512 the sums take 28 of 32 registers, with AVX2 12 of 16,
- * with NEON 24 of 32. SSE2 also needs registers for products, as it cannot multiply and add in one
- * instruction: 8 of 16. */
+ * with NEON 24 of 32, with SSE2 8 of 16. SSE2 also needs registers for products, as it has no
+ * FMA. */
 enum {
     TALL_avx512 = 14,
     WIDE_avx512 = 2,
@@ -20,8 +20,8 @@ enum {
 };
 
 /* A panel of B, DEEP rows of a tile's width, is read again for each tile below: it should stay in
- * L1 (32 or 48 KiB). It has 24 KiB with AVX2 and 48 KiB with AVX-512; what L1 has no room for, L2
- * delivers fast enough. A larger DEEP would read and write C less often.
+ * L1 (32 or 48 KiB). It has 24 KiB with AVX2 and 48 KiB with AVX-512; L2 delivers the rest fast
+ * enough if L1 is too small. A larger DEEP would read and write C less often.
  * A block of A, HIGH rows and DEEP columns, 252 KiB, is read again for each panel of B: it should
  * stay in L2 (512 KiB or more). HIGH is a multiple of every TALL.
  * A block of B, DEEP rows and BROAD columns, 6 MiB, is read again for each block of A: L3. */

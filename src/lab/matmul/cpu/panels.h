@@ -25,8 +25,9 @@ INLINE void pack_b(float *to, const float *b, int64_t row, int64_t columns, int6
         }
 }
 
-/* A tile of C, or the part of it that C has, is the product of two panels; or it is added to C. The
- * tile of C is prefetched, since it is needed as soon as the sums are complete. */
+/* Stores the product of two panels to a tile of C or, with `add`, adds it. At the edges of C only
+ * the existing rows and columns are stored. The tile of C is prefetched, since it is needed as soon
+ * as the sums are complete. */
 INLINE void micro_kernel(float *out, int64_t row, int64_t rows, int64_t columns, const float *a,
                          const float *b, int64_t k, bool add)
 {

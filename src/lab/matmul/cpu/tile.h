@@ -7,9 +7,9 @@
 
 enum { TALL = VEC(TALL), WIDE = VEC(WIDE), COLUMNS = WIDE * W };
 
-/* sum += A B for `tall` rows of A and `wide` vectors of columns of B, both constants where this is
- * called. Numbers of A are `row` apart in a column and `step` in a row; rows of B are `line` apart.
- * The compiler keeps the sums in registers, as the loops over them are unrolled. */
+/* sum += A B for `tall` rows of A and `wide` vectors of columns of B. Callers pass constants for
+ * both, so the compiler unrolls the loops and keeps the sums in registers. Numbers of A are `row`
+ * apart in a column and `step` in a row; rows of B are `line` apart. */
 INLINE void tile_multiply(vf sum[TALL][WIDE], int tall, int wide, const float *a, int64_t row,
                           int64_t step, const float *b, int64_t line, int64_t k)
 {

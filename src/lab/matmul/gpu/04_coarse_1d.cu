@@ -4,11 +4,11 @@
  * reads an element of B once and uses it for FACTOR sums, which it keeps in registers (a register
  * tile). Without coarsening each FMA of a warp needs 128 bytes of B from shared memory, now 128 /
  * FACTOR. The sums are also independent of each other, so a thread has FACTOR FMAs under way
- * instead of one. The traffic from L2 is as before. Each sum still needs its own element of A, and
- * that is what the factor cannot reduce: the gain from one factor to the next shrinks. */
+ * instead of one. The traffic from L2 is as before. Each sum still needs its own element of A,
+ * which a larger factor does not reduce, so the gain from one factor to the next shrinks. */
 #include "device.cuh"
 
-constexpr int ROWS = 32 / FACTOR; /* of threads */
+constexpr int ROWS = 32 / FACTOR; /* rows of threads in a block */
 
 KERNEL(1024 / FACTOR) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
 {

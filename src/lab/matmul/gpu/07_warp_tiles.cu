@@ -1,24 +1,25 @@
 /* 07_warp_tiles.cu - a warp computes 64 x 64 of C, a thread 16 x 8.
  *
- * What a warp reads from shared memory counts once for each different address, so its 32 threads
- * should share as much as they can. Before, a warp had 16 rows and 128 columns: 144 elements at
- * each k for 2048 FMAs. Now its 4 x 8 threads have 64 rows and 64 columns: 128 elements for 4096
- * FMAs. A thread reads 24 elements with six accesses of 16 bytes for 128 FMAs. Tiles are 16 deep,
- * which halves the number of barriers. The price is registers again: more than 200 per thread leave
- * two blocks of four warps on a multiprocessor, of which one computes while the other loads. */
+ * If several threads of a warp read the same address of shared memory, the read counts once, so the
+ * 32 threads should share as many elements as possible. Before, a warp had 16 rows and 128 columns:
+ * 144 elements at each k for 2048 FMAs. Now its 4 x 8 threads have 64 rows and 64 columns: 128
+ * elements for 4096 FMAs. A thread reads 24 elements with six accesses of 16 bytes for 128 FMAs.
+ * Tiles are 16 deep, which halves the number of barriers. The price is registers again: with more
+ * than 200 per thread, two blocks of four warps fit on a multiprocessor; one computes while the
+ * other loads. */
 #include "device.cuh"
 
 KERNEL_MIN(128, 2) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)
 {
     __shared__ __align__(16) float tile_a[16][128 + 4], tile_b[16][128];
     int t = threadIdx.x, lane = t % 32, warp = t / 32;
-    /* Neighbouring lanes, or every second, have the same address: such accesses are merged. */
+    /* Neighbouring lanes, or every second lane, read the same address; such reads are merged. */
     int x = warp % 2 * 64 + (lane / 8 * 2 + lane % 2) * 4, y = warp / 2 * 64 + lane / 2 % 4 * 4;
     i64 row = (i64)blockIdx.y * 128, column = (i64)blockIdx.x * 128;
     int rows = (int)min(m - row, 128ll), columns = (int)min(n - column, 128ll);
     a += row * k, b += column;
     bool wide = k % 4 == 0 && n % 4 == 0;
-    int q = lane * 4; /* of the tile of B */
+    int q = lane * 4; /* column in the tile of B that this lane loads */
     float sum[16][8] = {};
     for (i64 left = k; left > 0; left -= 16, a += 16, b += 16 * n) {
         int depth = (int)min(left, 16ll);

@@ -1,19 +1,20 @@
 /* 08_double_buffered.cu - copies and shared loads run ahead of the FMAs that need them.
  *
  * There are two buffers for the tiles: while one is used, cp.async fills the other, without
- * registers and without waiting, and A is transposed on the way, since each thread chooses where
- * its 4 bytes go. Fragments, the 24 elements that a thread needs at one k, are double-buffered as
- * well, in registers. So one barrier for 8 k is left, and nothing waits for memory. With that, 8
- * warps suffice, and each thread may use 255 registers.
+ * registers and without waiting. The copy transposes A, since each thread chooses where its 4 bytes
+ * go. Fragments (the 24 elements that a thread needs at one k) are double-buffered in registers. So
+ * there is one barrier for 8 steps of k, and nothing waits for memory. With that, 8 warps suffice,
+ * and each thread may use 255 registers.
  *
  * Expect the speed of cuBLAS. The limit is that registers must deliver three operands for each
- * FMA: they are in two banks, odd and even, and each delivers about one a clock. An operand that
- * the FMA before had too costs nothing, so FMAs go through the columns of a row to the right, and
- * through those of the next to the left. And load_shared_16 keeps loads where they are written: if
- * the compiler moves them up, more registers are alive, and it has no choice left of their banks.
+ * FMA: registers are in two banks, odd and even, and each bank delivers about one operand per
+ * clock. An operand that the previous FMA used too costs nothing, so the FMAs of a row of sums go
+ * through its columns to the right, and those of the next row go to the left. load_shared_16 keeps
+ * the compiler from moving loads up; that would keep more registers in use and leave it no choice
+ * of their banks.
  *
- * Any shape works: rows and columns outside are computed from those at the edge and not stored, and
- * what k leaves over after tiles of 8 is the first tile, whose rest is zero. */
+ * Any shape works: rows and columns beyond the edge are computed from those at the edge and not
+ * stored. If k is not a multiple of 8, the first tile is the partial one, filled up with zeros. */
 #include "mma.cuh"
 
 struct tiles {
@@ -90,7 +91,8 @@ KERNEL_MIN(256, 1) matmul(float *c, const float *a, const float *b, i64 m, i64 n
     for (; left > 1; left--) multiply_tile(true);
     multiply_tile(false);
 
-    /* A warp's 16 x 32 sums at a time, through shared memory: in C, lanes are then neighbours. */
+    /* Stores 16 x 32 sums of a warp at a time through shared memory, so that neighbouring lanes
+     * store neighbours of C. */
     __syncthreads();
     float(*part)[32] = (float(*)[32])((float *)buffer + warp * (16 * 32));
     row += warp / 4 * 64, column += warp % 4 * 64 + lane;

@@ -2,20 +2,20 @@
  *
  * The 32 threads of a warp hold the operands of an mma.sync together: 16 x 16 bf16 of A in four
  * registers of each thread, 16 x 8 of B in two, the sums in four floats. One instruction does 4096
- * operations where an FMA of a warp does 64. Arithmetic costs little now; what costs is to feed it.
- * A register takes two elements that follow each other along k. In A they are neighbours in memory;
- * in B (k,n) they are in two rows, which the block interleaves while it fills the tile. In tf32 a
- * register has one element, an mma takes 8 along k, and B is (n,k), so it is read like A.
- * The tiles are plain arrays of 32-bit words. Lane 4g + q wants word q of row g; rows are 16 or 128
- * words apart, so the lanes of a warp need only 8 of the 32 banks, and each load takes four turns.
- * Besides, a block either loads or multiplies. Expect an eighth of cuBLASLt, which is still more
- * than CUDA cores can do in float. */
+ * operations; an FMA of a warp does 64. Arithmetic costs little now; loading its operands is the
+ * cost. A register takes two elements that follow each other along k. In A they are neighbours in
+ * memory; in B (k,n) they are in two rows, which the block interleaves while it fills the tile. In
+ * tf32 a register has one element, an mma takes 8 along k, and B is (n,k), so it is read like A.
+ * The tiles are plain arrays of 32-bit words. Lane 4g + q reads word q of row g; rows are 16 or 128
+ * words apart, so the lanes of a warp use only 8 of the 32 banks, and each load takes four times as
+ * long. Besides, a block never loads and multiplies at the same time. Expect an eighth of
+ * cuBLASLt's speed, which is still more than CUDA cores reach in float. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
 constexpr int EACH = 16 / sizeof(ELEMENT);          /* elements of a chunk of 16 bytes */
 constexpr int ROWS = 128, COLUMNS = 128, THREADS = 256;
-constexpr int WORDS = 16, K = WORDS * 4 / sizeof(ELEMENT); /* of k in a tile */
+constexpr int WORDS = 16, K = WORDS * 4 / sizeof(ELEMENT); /* words, elements along k in a tile */
 
 union chunk {
     uint4 all;
@@ -23,8 +23,8 @@ union chunk {
     ELEMENT one[EACH];
 };
 
-/* The chunk at `first` of a row that ends at `end`; zeros from there on. WHOLE: its address is a
- * multiple of 16 bytes, and it does not cross the end. */
+/* The chunk at `first` of a row that ends at `end`; elements beyond the end are zero. WHOLE: the
+ * chunk's address is a multiple of 16 bytes, and the chunk does not cross the end. */
 template <bool WHOLE>
 DEVICE chunk load_chunk(const ELEMENT *row, int first, int end)
 {
@@ -68,7 +68,7 @@ DEVICE void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1)
     else
         mma_m16n8k16(sum, a, b0, b1);
 }
-/* tf32 is rounded, since mma would truncate; two bf16 stay as they are. */
+/* Rounds to tf32, since mma would truncate; a pair of bf16 is returned unchanged. */
 DEVICE u32 rounded(u32 a)
 {
     return TENSOR_FLOAT ? cvt_tf32(__uint_as_float(a)) : a;

@@ -1,15 +1,16 @@
 /* 11_ldmatrix.cu - ldmatrix and a swizzled tile: operands from shared memory without conflicts.
  *
- * ldmatrix loads four 8 x 8 blocks of bf16 and spreads them over the registers of a warp the way
- * mma.sync wants them: each lane gives the address of one row of a block, 16 bytes, and gets four
+ * ldmatrix loads four 8 x 8 blocks of bf16 and distributes them over the registers of a warp in the
+ * layout of mma.sync: each lane passes the address of one row of a block, 16 bytes, and gets four
  * registers. It replaces four 32-bit loads. Its transposed form reads B (k,n), since it pairs
- * elements of two rows. In tf32 an element is a pair of bf16 to ldmatrix, and a transposition would
- * separate its halves, so B is (n,k).
- * A block is read in one turn if its 8 rows lie in different banks. In a plain tile, whose rows are
- * 64 or 256 bytes apart, 4 or 8 of them meet in the same banks. So the chunks of 16 bytes of a row
- * change places: swizzle() XORs the number of the chunk with bits of the number of the row. Stores
- * of whole rows stay free of conflicts.
- * ldmatrix alone gains nothing, as it waits for the same banks; both gain more than half again. */
+ * elements of two rows. To ldmatrix, a tf32 element is a pair of bf16, and a transposition would
+ * separate its halves, so B is (n,k) in tf32.
+ * A block is read without conflicts if its 8 rows lie in different banks. In a plain tile, whose
+ * rows are 64 or 256 bytes apart, 4 or 8 rows are in the same banks. So the chunks of 16 bytes of a
+ * row are permuted: swizzle() XORs the number of the chunk with bits of the number of the row.
+ * Stores of whole rows remain free of conflicts.
+ * ldmatrix alone gains nothing, as it waits for the same banks; with the swizzle the kernel is more
+ * than 1.5 times as fast. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -23,8 +24,8 @@ union chunk {
     ELEMENT one[EACH];
 };
 
-/* The chunk at `first` of a row that ends at `end`; zeros from there on. WHOLE: its address is a
- * multiple of 16 bytes, and it does not cross the end. */
+/* The chunk at `first` of a row that ends at `end`; elements beyond the end are zero. WHOLE: the
+ * chunk's address is a multiple of 16 bytes, and the chunk does not cross the end. */
 template <bool WHOLE>
 DEVICE uint4 load_chunk(const ELEMENT *row, int first, int end)
 {
@@ -37,8 +38,7 @@ DEVICE uint4 load_chunk(const ELEMENT *row, int first, int end)
     }
     return r.all;
 }
-/* Copies a tile to shared memory. The matrix has `rows` and `columns` from `from` on; beyond them
- * the tile is zero. */
+/* Copies a tile of a matrix with `rows` and `columns` from `from` on; beyond them it is zero. */
 template <bool WHOLE, int TILE_ROWS, int TILE_CHUNKS>
 DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, int rows, int columns)
 {
@@ -49,7 +49,7 @@ DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, int rows, int colu
         *(uint4 *)(to + swizzle<TILE_CHUNKS>(r0 + r, c)) =
             load_chunk<WHOLE>(p + r * pitch, c * EACH, r0 + r < rows ? columns : 0);
 }
-/* Rounds to tf32, since mma would truncate; two bf16 stay as they are. */
+/* Rounds to tf32, since mma would truncate; bf16 is left unchanged. */
 DEVICE void round(u32 (&r)[4])
 {
     if constexpr (TENSOR_FLOAT)
@@ -62,10 +62,10 @@ DEVICE void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1)
     else
         mma_m16n8k16(sum, a, b0, b1);
 }
-/* Which row of 16 bytes a lane names to ldmatrix. Of A: 16 rows of one chunk, then of the next. Of
- * B: in the order that makes registers 0, 1 the operand of 8 columns and 2, 3 that of the next 8.
- * The swizzle looks at the last 3 bits of a row, so 16 rows further is an offset, and two chunks
- * further an XOR by 32. */
+/* The address of 16 bytes that a lane passes to ldmatrix. For A: 16 rows of one chunk, then 16 rows
+ * of the next chunk. For B: the order makes registers 0, 1 the operand of 8 columns and registers
+ * 2, 3 the operand of the next 8. The swizzle depends on the last 3 bits of a row's number, so 16
+ * rows further is a constant offset, and two chunks further is an XOR by 32. */
 DEVICE u32 lane_in_a(int lane, int down)
 {
     return swizzle<CHUNKS>(down + lane % 16, lane / 16);
@@ -75,7 +75,7 @@ DEVICE u32 lane_in_b(int lane, int across)
     if (TENSOR_FLOAT) return swizzle<B_CHUNKS>(across + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     return swizzle<B_CHUNKS>(lane % 16, across / 8 + lane / 16);
 }
-/* sum += one tile of A times one of B; a and b: the lane's addresses in them */
+/* sum += one tile of A times one of B; a and b: the lane's addresses in the tiles */
 DEVICE void multiply_tile(float (&sum)[4][4][4], u32 a, u32 b)
 {
     UNROLL for (int step = 0; step < CHUNKS / 2; step++) { /* 16 bf16 or 8 tf32 of k */

@@ -1,15 +1,16 @@
 /* 12_pipelined.cu - cp.async: the next tiles are on their way while this one is multiplied.
  *
  * Until now a block loads, waits, multiplies and waits again: memory and tensor cores take turns.
- * cp.async copies 16 bytes from memory to shared memory without a register that waits for them, so
- * a block can ask for tiles ahead of time. There is room for STAGES tiles: one is multiplied, the
- * others are on their way. With two stages, the latency of memory must fit into the time of one
- * tile; with four it may take three.
- * One barrier per tile suffices. After it the tile is there for all warps, and none reads the one
- * before any more, so the next copy can take its place. Each turn commits a group of copies, at the
- * end an empty one; so the right thing to wait for is always "all but the last STAGES - 2 groups".
- * What is left is shared memory: to keep mma.sync busy on an H100, warps of 64 x 32 sums would need
- * 170 bytes of it per clock and multiprocessor, and there are 128. */
+ * cp.async copies 16 bytes from memory to shared memory without a register, so a block can start
+ * the copies of tiles ahead of time. There is room for STAGES tiles: one is multiplied while the
+ * others are copied. With two stages, the latency of memory must fit into the time of multiplying
+ * one tile; with four stages, into the time of three tiles.
+ * One barrier per tile suffices. After it the tile has arrived for all warps, and no warp reads the
+ * previous tile any more, so the next copy can replace it. Each iteration commits one group of
+ * copies, even an empty one at the end, so the wait is always for "all but the last STAGES - 2
+ * groups".
+ * The limit is now shared memory: to keep mma.sync busy on an H100, warps with 64 x 32 sums would
+ * need 170 bytes of it per clock and multiprocessor, and it delivers 128. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -28,8 +29,8 @@ union chunk {
 };
 
 /* Starts copying a tile to shared memory. The matrix has `rows` and `columns` from `from` on;
- * beyond them the tile is zero. WHOLE: rows are multiples of 16 bytes; others are copied at once,
- * one element after the other. */
+ * beyond them the tile is zero. WHOLE: rows are multiples of 16 bytes long; otherwise the elements
+ * are copied one by one, synchronously. */
 template <bool WHOLE, int TILE_ROWS, int TILE_CHUNKS>
 DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, int rows, int columns)
 {
@@ -54,7 +55,7 @@ DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, int rows, int colu
         }
     }
 }
-/* Rounds to tf32, since mma would truncate; two bf16 stay as they are. */
+/* Rounds to tf32, since mma would truncate; bf16 is left unchanged. */
 DEVICE void round(u32 (&r)[4])
 {
     if constexpr (TENSOR_FLOAT)
@@ -67,10 +68,10 @@ DEVICE void multiply(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1)
     else
         mma_m16n8k16(sum, a, b0, b1);
 }
-/* Which row of 16 bytes a lane names to ldmatrix. Of A: 16 rows of one chunk, then of the next. Of
- * B: in the order that makes registers 0, 1 the operand of 8 columns and 2, 3 that of the next 8.
- * The swizzle looks at the last 3 bits of a row, so 16 rows further is an offset, and two chunks
- * further an XOR by 32. */
+/* The address of 16 bytes that a lane passes to ldmatrix. For A: 16 rows of one chunk, then 16 rows
+ * of the next chunk. For B: the order makes registers 0, 1 the operand of 8 columns and registers
+ * 2, 3 the operand of the next 8. The swizzle depends on the last 3 bits of a row's number, so 16
+ * rows further is a constant offset, and two chunks further is an XOR by 32. */
 DEVICE u32 lane_in_a(int lane, int down)
 {
     return swizzle<CHUNKS>(down + lane % 16, lane / 16);
@@ -80,7 +81,7 @@ DEVICE u32 lane_in_b(int lane, int across)
     if (TENSOR_FLOAT) return swizzle<B_CHUNKS>(across + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     return swizzle<B_CHUNKS>(lane % 16, across / 8 + lane / 16);
 }
-/* sum += one tile of A times one of B; a, b: the lane's addresses in them */
+/* sum += one tile of A times one of B; a, b: the lane's addresses in the tiles */
 DEVICE void multiply_tile(float (&sum)[4][4][4], u32 a, u32 b)
 {
     UNROLL for (int step = 0; step < CHUNKS / 2; step++) { /* 16 bf16 or 8 tf32 of k */
@@ -136,8 +137,8 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m
     };
     for (int tile = 0; tile < STAGES - 1; tile++) copy(tile);
     for (int tile = 0; tile < tiles; tile++) {
-        cp_async_wait<STAGES - 2>(); /* this tile is there, */
-        __syncthreads();             /* for all, and the place of the one before is free */
+        cp_async_wait<STAGES - 2>(); /* this thread's copies of this tile have arrived */
+        __syncthreads();             /* all copies have, and the previous tile may be replaced */
         copy(tile + STAGES - 1);
         int stage = tile % STAGES * STAGE_BYTES;
         multiply_tile(sum, in_a + stage, in_b + stage);

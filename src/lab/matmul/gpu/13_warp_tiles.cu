@@ -1,17 +1,18 @@
 /* 13_warp_tiles.cu - larger tiles: 64 x 64 sums in a warp, 256 x 128 in a block.
  *
  * A warp that multiplies 64 x 16 by 16 x 32 loads 3 KB for 64 Ki operations; with 64 x 64 sums it
- * loads 4 KB for 128 Ki. To keep mma.sync busy shared memory must now deliver 117 bytes per clock,
- * and it has 128. The sums take 128 of the 255 registers of a thread, so there is one block on a
- * multiprocessor, and no other can fill its pauses. It fills them itself: while the tensor cores
- * use one set of operands, the next is loaded into other registers, across the border of tiles too,
- * and tiles are twice as deep, for half as many barriers. A load of operands cannot overtake a copy
- * into shared memory, so copies must not hold it up: their addresses take few instructions (what is
- * out of bounds is moved back inside, not branched around), and each step starts a quarter of them.
- * Blocks that run at the same time should share rows of A and columns of B, which then come from
- * L2. So blocks are numbered down 8 tiles, then to the right, until a band of 8 tile rows is done.
- * This is about what mma.sync can do. On an H100 it reaches two thirds of the tensor cores' rate;
- * the rest takes wgmma. Expect 59 % of cuBLASLt there. */
+ * loads 4 KB for 128 Ki. To keep mma.sync busy, shared memory must now deliver 117 bytes per clock,
+ * and it can deliver 128. The sums take 128 of the 255 registers of a thread, so only one block
+ * fits on a multiprocessor, and no other block can fill its waiting times. So the block overlaps
+ * its own work: while the tensor cores use one set of operands, the next set is loaded into other
+ * registers, also from the next tile. Tiles are twice as deep, for half as many barriers. A load of
+ * operands cannot overtake a copy into shared memory, so copies must not delay it: their addresses
+ * take few instructions (out-of-bounds addresses are clamped, not branched around), and each step
+ * starts a quarter of the copies. Blocks that run at the same time should share rows of A and
+ * columns of B, which then come from L2. So blocks are numbered down 8 tiles, then to the right,
+ * until a band of 8 tile rows is done. This is about the limit of mma.sync: on an H100 it reaches
+ * two thirds of the tensor cores' rate, and only wgmma reaches more. Expect 59 % of cuBLASLt's
+ * speed there. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -31,8 +32,8 @@ union chunk {
 };
 
 /* Starts copying one of STEPS parts of a tile to shared memory. The tile begins at `row`, `column`
- * of a matrix of rows x columns, and is zero beyond it. WHOLE: rows are multiples of 16 bytes,
- * below 4 GB; others are copied at once, one element after the other. */
+ * of a matrix of rows x columns, and is zero beyond the matrix. WHOLE: rows are multiples of 16
+ * bytes and shorter than 4 GB; otherwise the elements are copied one by one, synchronously. */
 template <bool WHOLE, int TILE_ROWS, int TILE_CHUNKS>
 DEVICE void copy_part(int part, u8 *to, const ELEMENT *from, int row, int rows, int column,
                       int columns)
@@ -42,7 +43,7 @@ DEVICE void copy_part(int part, u8 *to, const ELEMENT *from, int row, int rows, 
         constexpr int TURN = THREADS / TILE_CHUNKS; /* rows that the block copies at a time */
         int r0 = threadIdx.x / TILE_CHUNKS, c0 = threadIdx.x % TILE_CHUNKS, c = column + c0 * EACH;
         u32 mine = shared_address(to) + swizzle<TILE_CHUNKS>(r0, c0), size = sizeof(ELEMENT);
-        const u8 *p = (const u8 *)from + (u32)min(c, columns - EACH) * size; /* of what exists */
+        const u8 *p = (const u8 *)from + (u32)min(c, columns - EACH) * size; /* clamped */
         UNROLL for (int t = part * PART; t < (part + 1) * PART; t += TURN) {
             int r = row + r0 + t;
             cp_async_16(mine + t * TILE_CHUNKS * 16, p + (u64)min(r, rows - 1) * (columns * size),
@@ -61,16 +62,16 @@ DEVICE void copy_part(int part, u8 *to, const ELEMENT *from, int row, int rows, 
         }
     }
 }
-/* Rounds to tf32, since mma would truncate; two bf16 stay as they are. */
+/* Rounds to tf32, since mma would truncate; bf16 is left unchanged. */
 DEVICE void round(u32 (&r)[4])
 {
     if constexpr (TENSOR_FLOAT)
         UNROLL for (int i = 0; i < 4; i++) r[i] = cvt_tf32(__uint_as_float(r[i]));
 }
-/* Which row of 16 bytes a lane names to ldmatrix. Of A: 16 rows of one chunk, then of the next. Of
- * B: in the order that makes registers 0, 1 the operand of 8 columns and 2, 3 that of the next 8.
- * The swizzle looks at the last 3 bits of a row, so 16 rows further is an offset, and two chunks
- * further an XOR by 32. */
+/* The address of 16 bytes that a lane passes to ldmatrix. For A: 16 rows of one chunk, then 16 rows
+ * of the next chunk. For B: the order makes registers 0, 1 the operand of 8 columns and registers
+ * 2, 3 the operand of the next 8. The swizzle depends on the last 3 bits of a row's number, so 16
+ * rows further is a constant offset, and two chunks further is an XOR by 32. */
 DEVICE u32 lane_in_a(int lane, int down)
 {
     return swizzle<CHUNKS>(down + lane % 16, lane / 16);
@@ -102,7 +103,7 @@ DEVICE void multiply(float (&sum)[4][8][4], fragments &f)
     }
     UNROLL for (int i = 0; i < 4; i++)
         UNROLL for (int go = 0; go < 8; go++) {
-            int j = i % 2 ? 7 - go : go; /* to and fro: what was used last is used first */
+            int j = i % 2 ? 7 - go : go; /* back and forth: the next row reuses the last operand */
             u32 b0 = f.b[j / 2][j % 2 * 2], b1 = f.b[j / 2][j % 2 * 2 + 1];
             if constexpr (TENSOR_FLOAT)
                 mma_m16n8k8_tf32(sum[i][j], f.a[i], b0, b1);
@@ -122,7 +123,7 @@ template <bool WHOLE>
 DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, int m, int n, int k)
 {
     int tiles_down = ceil_div(m, ROWS), tiles_across = ceil_div(n, COLUMNS);
-    int group = blockIdx.x / (GROUP * tiles_across) * GROUP; /* its first tile row */
+    int group = blockIdx.x / (GROUP * tiles_across) * GROUP; /* the group's first tile row */
     int place = blockIdx.x - group * tiles_across; /* in the group */
     int high = min(GROUP, tiles_down - group);
     int row = (group + place % high) * ROWS, column = place / high * COLUMNS;
@@ -147,17 +148,17 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, int m
         UNROLL for (int part = 0; part < STEPS; part++) copy(tile, tile * STAGE_BYTES, part);
     cp_async_wait<STAGES - 2>();
     __syncthreads();
-    int stage = 0, free = LAST_STAGE; /* what is read, and what is copied to */
+    int stage = 0, free = LAST_STAGE; /* offsets of the stage that is read, and of the free one */
     load_fragments(f[0], in_a, in_b, stage, 0);
     copy(STAGES - 1, free, 0);
     for (int tile = 0; tile < tiles; tile++)
         UNROLL for (int step = 0; step < STEPS; step++) {
-            bool last = step == STEPS - 1; /* then comes the first step of the next tile */
+            bool last = step == STEPS - 1; /* the operands loaded next are those of the next tile */
             if (last) {
                 free = stage;
                 stage = stage < LAST_STAGE ? stage + STAGE_BYTES : 0;
-                cp_async_wait<STAGES - 2>(); /* the next tile is there, */
-                __syncthreads();             /* for all, and the place of this one is free */
+                cp_async_wait<STAGES - 2>(); /* this thread's copies of the next tile arrived */
+                __syncthreads();             /* all copies did, and this tile may be replaced */
             }
             load_fragments(f[(step + 1) % 2], in_a, in_b, stage, (step + 1) % STEPS);
             copy(tile + STAGES - 1 + last, free, (step + 1) % STEPS);

@@ -4,12 +4,14 @@
  * issue it together; both operands stay in shared memory, so no register holds an element of A or
  * B and no thread loads one. Only the sums are in registers, spread over the 128 threads.
  *
- * Tiles come by TMA: one thread asks for a box of the matrix, and a barrier in shared memory counts
- * the bytes that arrive. A row of a box has 64 elements, 128 bytes, whose chunks of 16 bytes TMA
- * permutes so that wgmma reads them without bank conflicts. What lies outside the matrix is zero.
+ * TMA loads the tiles: one thread requests a box of the matrix, and a barrier in shared memory
+ * counts the bytes that arrive. A row of a box has 64 elements, 128 bytes; TMA permutes its chunks
+ * of 16 bytes so that wgmma reads them without bank conflicts. Elements outside the matrix are
+ * zero.
  *
- * Here nothing overlaps: load a tile, wait, multiply, wait. Other blocks on the same multiprocessor
- * fill the gaps. A tile of 128 x 128 needs half the bytes per FLOP that one of 64 x 64 needs. */
+ * Nothing overlaps in a block: it loads a tile, waits, multiplies and waits. Other blocks on the
+ * same multiprocessor fill the gaps. A tile of 128 x 128 needs half as many bytes per FLOP as one
+ * of 64 x 64. */
 #include "hopper.cuh"
 
 enum {
@@ -26,7 +28,7 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
     extern __shared__ __align__(1024) u8 shared[];
     u32 a = shared_address(shared), b = a + A_BYTES, full = b + B_BYTES;
     int row = blockIdx.y * ROWS, column = blockIdx.x * COLUMNS, steps = ceil_div((int)k, DEPTH);
-    /* where wgmma finds its operands; 1 more is 16 bytes further */
+    /* Descriptors of the operands; adding 1 moves by 16 bytes. */
     u64 rows = wgmma_descriptor(a, 16, 1024), columns = wgmma_descriptor(b, PANEL, 1024);
     float sum[ROWS / 64][COLUMNS / 2];
     if (threadIdx.x == 0) {
@@ -54,7 +56,7 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
     }
     UNROLL for (int t = 0; t < ROWS / 64; t++) wgmma_hold(sum[t]);
 
-    /* a thread has two neighbours of row g and two of row g + 8 in every 8 columns */
+    /* In every 8 columns, a thread has two neighbours of row g and two of row g + 8. */
     row += threadIdx.x / WARP * 16 + threadIdx.x % WARP / 4;
     column += threadIdx.x % 4 * 2;
     UNROLL for (int t = 0; t < ROWS / 64; t++)

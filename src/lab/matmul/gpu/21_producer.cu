@@ -3,9 +3,9 @@
  * The loads run ahead of the wgmma. Shared memory holds five stages here, each with the tiles
  * of A and B for 64 of k. The producer, a single thread, fills one stage after the other, and the
  * consumer, a warpgroup, multiplies them in the same order. Each stage has two barriers: a phase of
- * `full` ends when all bytes have arrived, a phase of `empty` when the consumer has read them. To
- * wait for a phase a thread needs to know only whether it is an even or an odd one, since neither
- * side can be more than one round of the ring ahead of the other.
+ * `full` ends when all bytes have arrived, a phase of `empty` when the consumer has read them. A
+ * thread that waits needs to know only the parity of the phase, since neither side can be more than
+ * one round of the ring ahead of the other.
  *
  * Now the tensor cores are idle only while the warpgroup waits for one group of wgmma and issues
  * the next. One thread of the 128 signals that a stage is empty: each arrival on a barrier is an
@@ -19,7 +19,7 @@ enum {
     FULL = STAGES * STAGE, EMPTY = FULL + 8 * STAGES, /* the barriers follow the stages */
 };
 
-/* A place in the ring: the stage, and whether the round is an odd one. */
+/* A position in the ring: the stage, and whether the number of the round is odd. */
 struct place {
     int stage, odd;
 };
@@ -35,7 +35,7 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
 #pragma unroll 1
     for (int k = 0; k < steps * DEPTH; k += DEPTH, advance(p)) {
         u32 a = shared + p.stage * STAGE, b = a + A_BYTES, full = shared + FULL + 8 * p.stage;
-        mbarrier_wait(shared + EMPTY + 8 * p.stage, p.odd ^ 1); /* at once in the first round */
+        mbarrier_wait(shared + EMPTY + 8 * p.stage, p.odd ^ 1); /* no wait in the first round */
         mbarrier_expect(full, STAGE);
         tma_load(a, a_map, full, k, row, 0, 0, 0);
         UNROLL for (int i = 0; i < COLUMNS / 64; i++)

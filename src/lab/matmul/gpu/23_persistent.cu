@@ -3,11 +3,11 @@
  * When a block ends, the next one on its multiprocessor begins with empty stages and waits for
  * memory. A block that stays can load the next tile while the sums of this one are stored.
  *
- * It also decides itself which tile is next. At any time an H100 computes 132 tiles. If they are
- * next to each other in a row, they need the rows of one tile of A and the columns of 132 tiles of
- * B; if they are 16 rows of 8 tiles, those of 16 and 8, which are far fewer bytes to bring into L2.
- * So tiles are numbered down through GROUP rows of tiles, then to the right. The last group has
- * fewer rows if their number is not a multiple. */
+ * A block also chooses the order of its tiles. At any time an H100 computes 132 tiles. If they are
+ * one row of tiles, they need the A of 1 row of tiles and the B of 132 columns of tiles. If they
+ * are 16 rows of 8 tiles, they need the A of 16 rows and the B of 8 columns, which are far fewer
+ * bytes to load into L2. So tiles are numbered down through GROUP rows of tiles, then to the right.
+ * The last group has fewer rows if the number of rows is not a multiple of GROUP. */
 #include "hopper.cuh"
 
 enum {
@@ -41,7 +41,7 @@ DEVICE void load_stage(u32 a, u32 full, const tensor_map *a_map, const tensor_ma
 #endif
 }
 
-/* The tiles of C, and the position of the first element of tile i. */
+/* The number of tiles of C in both directions, and the steps of k; the position of a tile in C. */
 struct tiles {
     int down, across, steps;
 };
@@ -74,8 +74,8 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* 64 rows of A, at a, with all columns of B. The next elements along k are 32 bytes further in a
- * row, or, if the rows are k, 16 rows further. A descriptor counts in 16 bytes. */
+/* Multiplies 64 rows of A, at a, by all columns of B. The next elements along k are 32 bytes
+ * further in a row or, in B (k,n), 16 rows further. A descriptor counts in units of 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {
     u64 rows = wgmma_descriptor(a, 16, 1024);
@@ -105,7 +105,7 @@ DEVICE void multiply(float (&sum)[COLUMNS / 2], u32 shared, place &p, int consum
     wgmma_hold(sum);
 }
 
-/* A thread has two neighbours of row g and two of row g + 8 in every 8 columns. */
+/* In every 8 columns, a thread has two neighbours of row g and two of row g + 8. */
 DEVICE void store_sums(ELEMENT *c, const float (&sum)[COLUMNS / 2], int row, int column, int m,
                        int n)
 {

@@ -1,15 +1,16 @@
 /* 24_stores.cu - TMA stores C from shared memory, while the next tile is computed.
  *
  * If a warp stores its sums itself, each instruction writes pieces of 16 bytes to 8 rows of C, and
- * nothing is multiplied until all are issued. Here a warp writes its sums to a panel in shared
- * memory, 16 rows of 128 bytes, and one lane asks TMA to copy it to C. stmatrix writes four
- * matrices of 8 x 8 at once, whose layout is that of the sums; the chunks of a row are permuted as
- * TMA expects, so there are no bank conflicts. Panels belong to a warp, so no warp waits for
- * another.
+ * nothing is multiplied until all stores are issued. Here a warp writes its sums to a panel in
+ * shared memory, 16 rows of 128 bytes, and one lane starts a TMA copy of the panel to C. stmatrix
+ * writes four matrices of 8 x 8 at once, whose layout is that of the sums; the chunks of a row are
+ * permuted as TMA expects, so there are no bank conflicts. Each warp has its own panels, so no warp
+ * waits for another.
  *
- * Two things must be in order. Before the lane asks for the copy, what all lanes wrote must be
- * visible to TMA: fence_async in each of them, then __syncwarp. And a panel may be written again
- * only when TMA has read it: the lane that asked waits for this, then __syncwarp. */
+ * Two synchronizations are needed. Before a lane starts the copy, the writes of all lanes must be
+ * visible to TMA: each lane calls fence_async, then __syncwarp. Before a panel is written again,
+ * TMA must have read it: the lane that started the copy waits for this, then all call
+ * __syncwarp. */
 #include "hopper.cuh"
 
 enum {
@@ -44,7 +45,7 @@ DEVICE void load_stage(u32 a, u32 full, const tensor_map *a_map, const tensor_ma
 #endif
 }
 
-/* The tiles of C, and the position of the first element of tile i. */
+/* The number of tiles of C in both directions, and the steps of k; the position of a tile in C. */
 struct tiles {
     int down, across, steps;
 };
@@ -77,8 +78,8 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* 64 rows of A, at a, with all columns of B. The next elements along k are 32 bytes further in a
- * row, or, if the rows are k, 16 rows further. A descriptor counts in 16 bytes. */
+/* Multiplies 64 rows of A, at a, by all columns of B. The next elements along k are 32 bytes
+ * further in a row or, in B (k,n), 16 rows further. A descriptor counts in units of 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {
     u64 rows = wgmma_descriptor(a, 16, 1024);
@@ -108,7 +109,7 @@ DEVICE void multiply(float (&sum)[COLUMNS / 2], u32 shared, place &p, int consum
     wgmma_hold(sum);
 }
 
-/* Writes 128 bytes of each of a warp's 16 rows, from part `i` of its sums, to a panel. */
+/* Writes part `i` of a warp's sums, 128 bytes of each of its 16 rows, to a panel. */
 DEVICE void fill_panel(u8 *panel, const float (&sum)[COLUMNS / 2], int i)
 {
     const float *part = sum + i * EACH / 2;
@@ -129,13 +130,13 @@ DEVICE void fill_panel(u8 *panel, const float (&sum)[COLUMNS / 2], int i)
 #endif
 }
 
-/* Stores a warp's 16 rows, as many columns at a time as it has panels for. */
+/* Stores a warp's 16 rows of C, as many columns at a time as the panels hold. */
 DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[COLUMNS / 2],
                        int row, int column)
 {
     const int lane = threadIdx.x % WARP;
     UNROLL for (int first = 0; first < COLUMNS / EACH; first += PANELS) {
-        if (lane == 0) tma_store_wait_read<0>(); /* the panels were read */
+        if (lane == 0) tma_store_wait_read<0>(); /* TMA has read the panels */
         __syncwarp();
         UNROLL for (int i = 0; i < PANELS; i++)
             fill_panel(panels + i * PANEL_BYTES, sum, first + i);
@@ -147,7 +148,7 @@ DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[C
                           column + (first + i) * EACH, row, 0, 0, 0);
             tma_store_commit();
         }
-        __syncwarp(); /* wgmma needs all lanes together */
+        __syncwarp(); /* wgmma needs all lanes to be converged */
     }
 }
 
@@ -187,6 +188,6 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
             multiply(sum, shared, p, consumer, t.steps);
             store_sums(&c_map, panels, sum, at.row + (warp - 4) * 16, at.column);
         }
-        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* memory ends with the block */
+        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* shared memory must outlive it */
     }
 }

@@ -1,15 +1,17 @@
 /* 25_padded.cu - for any size: rows that TMA reads slowly, or not at all, are copied first.
  *
  * TMA needs rows that begin at multiples of 16 bytes. If they do not begin at multiples of 32, then
- * 128 bytes of a row are in five sectors of L2 instead of four, each of which TMA requests by
- * itself; a matmul with such operands takes up to 1.7 times as long. Their copy costs less, as it
- * has n^2 elements for n^3 multiplications. So matmul_pad, launched before, copies those operands
- * to scratch, with rows that begin at multiples of 128 bytes. The tensor map of a copy has as many
- * columns as the matrix, so TMA returns zeros beyond them whatever is there.
+ * 128 bytes of a row are in five sectors of L2 instead of four, and TMA requests each sector
+ * separately; a matmul with such operands takes up to 1.7 times as long. Copying the operands costs
+ * less: n^2 elements for n^3 multiplications. So matmul_pad, which is launched before, copies these
+ * operands to scratch, with rows that begin at multiples of 128 bytes. The tensor map of a copy has
+ * as many columns as the matrix, so TMA returns zeros beyond them, whatever the copy contains
+ * there.
  *
- * There is no copy of C: if TMA cannot store its rows, threads do. The sums in a warp's registers
- * are 8 columns of 8 rows at a time. Stores of these, a few bytes of each row, would take longer
- * than all of the wgmma, so threads store from the panels: 32 neighbours of a row at a time. */
+ * C is not copied: if TMA cannot store its rows, threads do. The layout of the sums in a warp's
+ * registers is 8 columns of 8 rows at a time. Storing these directly, a few bytes of each row,
+ * would take longer than all of the wgmma, so threads store from the panels: 32 neighbours of a row
+ * at a time. */
 #include "hopper.cuh"
 
 enum {
@@ -24,13 +26,13 @@ enum {
 };
 
 /* --- the copy --- */
-/* A row that begins at multiples of 32 bytes stays; a copied one begins at multiples of 128. */
+/* The rows to copy, at multiples of 128 bytes; none if all rows begin at multiples of 32 bytes. */
 DEVICE int copied_rows(i64 rows, i64 columns)
 {
     return columns * sizeof(ELEMENT) % 32 ? (int)rows : 0;
 }
 
-/* Of two words of 16 bytes, the 16 that follow the first `bytes`, 0 ... 14. */
+/* Bytes `bytes` ... `bytes` + 15 of two consecutive words of 16 bytes; `bytes` is 0 ... 14. */
 DEVICE uint4 shifted(uint4 low, uint4 high, int bytes)
 {
     u32 w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
@@ -40,7 +42,7 @@ DEVICE uint4 shifted(uint4 low, uint4 high, int bytes)
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/* A matrix to copy: `words` of 16 bytes go to scratch, `across` of them to a row. */
+/* A matrix to copy: `words` words of 16 bytes go to scratch, `across` of them for each row. */
 struct copied {
     const ELEMENT *from;
     i64 columns, size;
@@ -52,7 +54,7 @@ DEVICE copied copied_of(const ELEMENT *from, i64 rows, i64 columns)
     return {from, columns, rows * columns, across, copied_rows(rows, columns) * across};
 }
 
-/* The last word may end beyond the matrix. */
+/* Word i of the matrix. If the last word ends beyond the matrix, the last element is repeated. */
 DEVICE uint4 word_at(const copied &x, i64 i)
 {
     if ((i + 1) * WHOLE <= x.size) return ((const uint4 *)x.from)[i];
@@ -62,8 +64,8 @@ DEVICE uint4 word_at(const copied &x, i64 i)
     return *(uint4 *)e;
 }
 
-/* Scratch has A's words, then B's. A thread writes WORDS of them, each from the two words of the
- * matrix that it overlaps, which may also have elements of the next row. */
+/* Scratch has A's words, then B's. A thread writes WORDS words, each made from two words of the
+ * matrix. A word at the end of a row may contain elements of the next row, which TMA ignores. */
 KERNEL(PAD_THREADS)
 matmul_pad(ELEMENT *, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k, ELEMENT *scratch)
 {
@@ -111,7 +113,7 @@ DEVICE void load_stage(u32 a, u32 full, const tensor_map *a_map, const tensor_ma
 #endif
 }
 
-/* The tiles of C, and the position of the first element of tile i. */
+/* The number of tiles of C in both directions, and the steps of k; the position of a tile in C. */
 struct tiles {
     int down, across, steps;
 };
@@ -144,8 +146,8 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* 64 rows of A, at a, with all columns of B. The next elements along k are 32 bytes further in a
- * row, or, if the rows are k, 16 rows further. A descriptor counts in 16 bytes. */
+/* Multiplies 64 rows of A, at a, by all columns of B. The next elements along k are 32 bytes
+ * further in a row or, in B (k,n), 16 rows further. A descriptor counts in units of 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {
     u64 rows = wgmma_descriptor(a, 16, 1024);
@@ -175,7 +177,7 @@ DEVICE void multiply(float (&sum)[COLUMNS / 2], u32 shared, place &p, int consum
     wgmma_hold(sum);
 }
 
-/* Writes 128 bytes of each of a warp's 16 rows, from part `i` of its sums, to a panel. */
+/* Writes part `i` of a warp's sums, 128 bytes of each of its 16 rows, to a panel. */
 DEVICE void fill_panel(u8 *panel, const float (&sum)[COLUMNS / 2], int i)
 {
     const float *part = sum + i * EACH / 2;
@@ -196,13 +198,13 @@ DEVICE void fill_panel(u8 *panel, const float (&sum)[COLUMNS / 2], int i)
 #endif
 }
 
-/* Stores a warp's 16 rows, as many columns at a time as it has panels for. */
+/* Stores a warp's 16 rows of C, as many columns at a time as the panels hold. */
 DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[COLUMNS / 2],
                        int row, int column)
 {
     const int lane = threadIdx.x % WARP;
     UNROLL for (int first = 0; first < COLUMNS / EACH; first += PANELS) {
-        if (lane == 0) tma_store_wait_read<0>(); /* the panels were read */
+        if (lane == 0) tma_store_wait_read<0>(); /* TMA has read the panels */
         __syncwarp();
         UNROLL for (int i = 0; i < PANELS; i++)
             fill_panel(panels + i * PANEL_BYTES, sum, first + i);
@@ -214,17 +216,17 @@ DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[C
                           column + (first + i) * EACH, row, 0, 0, 0);
             tma_store_commit();
         }
-        __syncwarp(); /* wgmma needs all lanes together */
+        __syncwarp(); /* wgmma needs all lanes to be converged */
     }
 }
 
-/* The same by threads, for a C whose rows TMA cannot store. */
+/* The same without TMA, for a C whose rows TMA cannot store. */
 DEVICE void store_rows(ELEMENT *c, u8 *panels, const float (&sum)[COLUMNS / 2], int row, int column,
                        int m, int n)
 {
-    enum { ACROSS = 128 / sizeof(ELEMENT) }; /* of a row of a panel */
+    enum { ACROSS = 128 / sizeof(ELEMENT) }; /* elements of a row of a panel */
     UNROLL for (int first = 0; first < COLUMNS / EACH; first += PANELS, column += PANELS * EACH) {
-        __syncwarp(); /* the panels were read */
+        __syncwarp(); /* all lanes have read the panels */
         UNROLL for (int i = 0; i < PANELS; i++)
             fill_panel(panels + i * PANEL_BYTES, sum, first + i);
         __syncwarp();
@@ -281,6 +283,6 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
             else
                 store_sums(&c_map, panels, sum, at.row, at.column);
         }
-        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* memory ends with the block */
+        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* shared memory must outlive it */
     }
 }

@@ -1,18 +1,18 @@
 /* 26_turns.cu - a tile for each consumer: one multiplies while the other stores.
  *
- * Consumers that share a tile end it together, and nothing is multiplied until both have rounded
- * their sums and written them to shared memory: the shorter k, the larger a part of the time that
- * is. Here each consumer computes a whole tile of 128 x 192, with 192 sums in each thread, and they
- * take turns. The one that multiplies has the tensor cores for itself, so it issues the next group
- * of wgmma before it waits for the last.
+ * Consumers that share a tile finish it together, and nothing is multiplied until both have rounded
+ * their sums and written them to shared memory. The shorter k is, the larger is this part of the
+ * time. Here each consumer computes a whole tile of 128 x 192, with 192 sums in each thread, and
+ * they take turns. The consumer that multiplies has the tensor cores for itself, so it issues the
+ * next group of wgmma before it waits for the previous group.
  *
- * A consumer skips the stages of the other's tile. It must not wait for a stage too early, as the
- * parity of a barrier does not tell a phase from the one two rounds before. So it first waits for
- * its turn, which the other gives when it has issued its last wgmma.
+ * A consumer skips the stages of the other's tile. It must not wait for a stage too early, because
+ * the parity of a barrier does not distinguish a phase from the one two rounds before. So it first
+ * waits for its turn, which the other consumer signals when it has issued its last wgmma.
  *
- * The tile also suits other sizes. For 3000 x 5000, 648 tiles of 128 x 192 are 4.9 of 5 rounds of
- * 132 multiprocessors, and 480 of 128 x 256 are 3.6 of 4. For 4096 x 4096 it is 5.3 of 6, and 3.9
- * of 4. */
+ * The tile also suits other sizes. For 3000 x 5000, 648 tiles of 128 x 192 fill 4.9 of 5 rounds of
+ * 132 multiprocessors, and 480 tiles of 128 x 256 fill 3.6 of 4. For 4096 x 4096 they fill 5.3 of 6
+ * and 3.9 of 4. */
 #include "hopper.cuh"
 
 enum {
@@ -27,13 +27,13 @@ enum {
 };
 
 /* --- the copy --- */
-/* A row that begins at multiples of 32 bytes stays; a copied one begins at multiples of 128. */
+/* The rows to copy, at multiples of 128 bytes; none if all rows begin at multiples of 32 bytes. */
 DEVICE int copied_rows(i64 rows, i64 columns)
 {
     return columns * sizeof(ELEMENT) % 32 ? (int)rows : 0;
 }
 
-/* Of two words of 16 bytes, the 16 that follow the first `bytes`, 0 ... 14. */
+/* Bytes `bytes` ... `bytes` + 15 of two consecutive words of 16 bytes; `bytes` is 0 ... 14. */
 DEVICE uint4 shifted(uint4 low, uint4 high, int bytes)
 {
     u32 w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
@@ -43,7 +43,7 @@ DEVICE uint4 shifted(uint4 low, uint4 high, int bytes)
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/* A matrix to copy: `words` of 16 bytes go to scratch, `across` of them to a row. */
+/* A matrix to copy: `words` words of 16 bytes go to scratch, `across` of them for each row. */
 struct copied {
     const ELEMENT *from;
     i64 columns, size;
@@ -55,7 +55,7 @@ DEVICE copied copied_of(const ELEMENT *from, i64 rows, i64 columns)
     return {from, columns, rows * columns, across, copied_rows(rows, columns) * across};
 }
 
-/* The last word may end beyond the matrix. */
+/* Word i of the matrix. If the last word ends beyond the matrix, the last element is repeated. */
 DEVICE uint4 word_at(const copied &x, i64 i)
 {
     if ((i + 1) * WHOLE <= x.size) return ((const uint4 *)x.from)[i];
@@ -65,8 +65,8 @@ DEVICE uint4 word_at(const copied &x, i64 i)
     return *(uint4 *)e;
 }
 
-/* Scratch has A's words, then B's. A thread writes WORDS of them, each from the two words of the
- * matrix that it overlaps, which may also have elements of the next row. */
+/* Scratch has A's words, then B's. A thread writes WORDS words, each made from two words of the
+ * matrix. A word at the end of a row may contain elements of the next row, which TMA ignores. */
 KERNEL(PAD_THREADS)
 matmul_pad(ELEMENT *, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k, ELEMENT *scratch)
 {
@@ -115,7 +115,7 @@ DEVICE void load_stage(u32 a, u32 full, const tensor_map *a_map, const tensor_ma
         tma_load(b + i * PANEL, b_map, full, column + 64 * i, k, 0, 0, 0);
 }
 
-/* The tiles of C, and the position of the first element of tile i. */
+/* The number of tiles of C in both directions, and the steps of k; the position of a tile in C. */
 struct tiles {
     int down, across, steps;
 };
@@ -177,7 +177,7 @@ DEVICE void multiply(float (&sum)[2][COLUMNS / 2], u32 shared, place &p, int con
     release(shared, before);
 }
 
-/* Writes 128 bytes of each of a warp's 16 rows, from part `i` of its sums, to a panel. */
+/* Writes part `i` of a warp's sums, 128 bytes of each of its 16 rows, to a panel. */
 DEVICE void fill_panel(u8 *panel, const float (&sum)[COLUMNS / 2], int i)
 {
     const float *part = sum + i * EACH / 2;
@@ -190,13 +190,13 @@ DEVICE void fill_panel(u8 *panel, const float (&sum)[COLUMNS / 2], int i)
     }
 }
 
-/* Stores a warp's 16 rows, as many columns at a time as it has panels for. */
+/* Stores a warp's 16 rows of C, as many columns at a time as the panels hold. */
 DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[COLUMNS / 2],
                        int row, int column)
 {
     const int lane = threadIdx.x % WARP;
     UNROLL for (int first = 0; first < COLUMNS / EACH; first += PANELS) {
-        if (lane == 0) tma_store_wait_read<0>(); /* the panels were read */
+        if (lane == 0) tma_store_wait_read<0>(); /* TMA has read the panels */
         __syncwarp();
         UNROLL for (int i = 0; i < PANELS; i++)
             fill_panel(panels + i * PANEL_BYTES, sum, first + i);
@@ -208,19 +208,19 @@ DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[C
                           column + (first + i) * EACH, row, 0, 0, 0);
             tma_store_commit();
         }
-        __syncwarp(); /* wgmma needs all lanes together */
+        __syncwarp(); /* wgmma needs all lanes to be converged */
     }
 }
 
-/* The same by threads, for a C whose rows TMA stores slowly, as it writes 128 bytes of a row that
- * are in two lines of L2 as parts of each, or cannot store at all. */
+/* The same without TMA, for a C whose rows TMA cannot store, or stores slowly because 128 bytes of
+ * a row lie in two lines of L2 and TMA writes each part separately. */
 template <typename WORD>
 DEVICE void store_rows(ELEMENT *c, u8 *panels, const float (&sum)[COLUMNS / 2], int row, int column,
                        int m, int n)
 {
-    enum { ACROSS = 128 / sizeof(WORD) }; /* of a row of a panel */
+    enum { ACROSS = 128 / sizeof(WORD) }; /* words of a row of a panel */
     UNROLL for (int first = 0; first < COLUMNS / EACH; first += PANELS, column += PANELS * EACH) {
-        __syncwarp(); /* the panels were read */
+        __syncwarp(); /* all lanes have read the panels */
         UNROLL for (int i = 0; i < PANELS; i++)
             fill_panel(panels + i * PANEL_BYTES, sum, first + i);
         __syncwarp();
@@ -242,7 +242,7 @@ DEVICE void init_barriers(u32 shared)
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) {
             mbarrier_init(shared + FULL + 8 * s, 1);
-            mbarrier_init(shared + EMPTY + 8 * s, 1); /* one consumer reads a stage */
+            mbarrier_init(shared + EMPTY + 8 * s, 1); /* only one consumer reads a stage */
         }
         fence_barrier_init();
     }
@@ -285,6 +285,6 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
                     store_rows<ELEMENT>(c, panels, sum[half], row, at.column, (int)m, (int)n);
             }
         }
-        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* memory ends with the block */
+        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* shared memory must outlive it */
     }
 }

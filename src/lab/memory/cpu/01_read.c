@@ -1,7 +1,7 @@
 /* 01_read.c - reads the working set again and again, in whole vectors.
  *
  * Eight independent sums let eight loads be under way without waiting for an addition. The sum of
- * integers is exact, so the caller knows what it must be. */
+ * integers is exact, so the caller can check it. */
 #include "lab/cpu.h"
 
 RUNG(memory_read)
@@ -16,7 +16,7 @@ RUNG(memory_read)
                 memcpy(&a, from + i + k * W, sizeof a);
                 sum[k] += a;
             }
-        __asm__ volatile("" ::: "memory"); /* else one pass could be read and multiplied */
+        __asm__ volatile("" ::: "memory"); /* makes the compiler read again in every pass */
     }
     for (int k = 0; k < TIMES; k++) all += sum[k];
     uint32_t total = 0;

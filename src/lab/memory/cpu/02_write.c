@@ -1,8 +1,8 @@
 /* 02_write.c - writes the working set again and again, in whole vectors.
  *
- * Word i is i times a constant, so that a reader can tell whether all of it was written. Stores go
- * through the caches: outside of them a line is read before it is written, and these bytes are not
- * counted. */
+ * Word i is i times a constant, so that a reader can check that all words were written. Stores go
+ * through the caches, so a line that is not in a cache is read before it is written; these reads
+ * are not counted. */
 #include "lab/cpu.h"
 #include "lab/memory/memory.h"
 
@@ -22,6 +22,6 @@ RUNG(memory_write)
                 memcpy(to + i + k * W, &a[k], sizeof a[k]);
                 a[k] += step;
             }
-        __asm__ volatile("" ::: "memory"); /* else only the last pass need be written */
+        __asm__ volatile("" ::: "memory"); /* makes the compiler write in every pass */
     }
 }

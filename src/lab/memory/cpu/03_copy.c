@@ -14,6 +14,6 @@ RUNG(memory_copy)
             vf a[TIMES];
             for (int k = 0; k < TIMES; k++) a[k] = vf_load(from + i + k * W);
             for (int k = 0; k < TIMES; k++) vf_store(to + i + k * W, a[k]);
-            __asm__ volatile("" ::: "memory"); /* else it becomes a call of memcpy */
+            __asm__ volatile("" ::: "memory"); /* keeps the compiler from calling memcpy */
         }
 }

@@ -1,6 +1,6 @@
 /* 05_clock.c - a chain of additions, each of which takes one clock of the processor.
  *
- * Its time is the clock that the processor runs at now, which the system may not report. */
+ * Its time gives the current clock rate of the processor, which the system may not report. */
 #include "lab/cpu.h"
 
 RUNG(memory_clock)
@@ -9,7 +9,8 @@ RUNG(memory_clock)
     for (int64_t i = 0; i < c->n[0]; i += 16)
         for (int k = 0; k < 16; k++) {
             x += y;
-            __asm__ volatile("" : "+r"(x), "+r"(y)); /* one addition, not a multiplication */
+            /* Keeps the compiler from replacing the additions by a multiplication. */
+            __asm__ volatile("" : "+r"(x), "+r"(y));
         }
     *(uint64_t *)c->out = x;
 }

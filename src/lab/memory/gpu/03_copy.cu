@@ -1,7 +1,6 @@
 /* 03_copy.cu - each SM copies its part of the working set again and again, 16 bytes per lane.
  *
- * Four loads are under way in each of 1024 threads before the first store. With PAST_L1 the loads
- * pass L1 by. */
+ * Each of 1024 threads starts four loads before the first store. With PAST_L1 loads bypass L1. */
 #include "device.cuh"
 
 #define TIMES 4
@@ -15,7 +14,8 @@ DEVICE uint4 load_16(const uint4 *p)
 #endif
 }
 
-/* Block b copies n of 16 bytes from from + b * stride to to + b * n; each thread copies `steps`. */
+/* Block b copies n words of 16 bytes at from + b * stride to to + b * n; each thread copies `steps`
+ * words. */
 KERNEL(1024) memory_copy(uint4 *to, const uint4 *from, i64 n, i64 stride, i64 steps)
 {
     u32 length = (u32)n, at = threadIdx.x;

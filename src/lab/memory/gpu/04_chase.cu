@@ -1,8 +1,8 @@
 /* 04_chase.cu - one thread follows a chain of addresses in global memory.
  *
- * Each load needs the result of the load before, so the time of a step is the latency of a load. It
- * is taken inside the kernel, in clocks of the SM and in nanoseconds of the GPU's timer; the time
- * of a launch is no part of it. */
+ * Each load needs the result of the load before, so the time of a step is the latency of a load.
+ * The kernel measures the time itself, in clocks of the SM and in nanoseconds of the GPU's timer,
+ * so the time of the launch is not included. */
 #include "device.cuh"
 
 DEVICE u64 global_ns()
@@ -19,12 +19,12 @@ KERNEL(256) memory_link(char *line, const u32 *next, i64 n, i64 bytes)
     if (i < n) *(u64 *)(line + i * bytes) = (u64)(line + next[i] * bytes);
 }
 
-/* out: the address after `warm` and then `steps` steps from `at`, and the clocks and nanoseconds
- * of the latter. */
+/* Follows the chain from `at` for `warm` and then for `steps` steps. out: the last address, and the
+ * clocks and nanoseconds of the `steps` steps. */
 KERNEL(32) memory_chase(u64 *out, u64 at, i64 warm, i64 steps)
 {
     for (i64 i = 0; i < warm; i++) at = *(const u64 *)at;
-    if (at == 0) out[0] = 0; /* never: the clock is read after the loads before it */
+    if (at == 0) out[0] = 0; /* never true; makes the clock wait for the last load */
     u64 begun_ns = global_ns(), begun = (u64)clock64();
     for (i64 i = 0; i < steps; i++) at = *(const u64 *)at;
     if (at == 0) out[0] = 0;

@@ -1,14 +1,14 @@
 /* 05_shared.cu - shared memory: the bandwidth of all warps of an SM, and the latency of one thread.
  *
- * It is part of the SM, so nothing depends on a working set: 32 banks deliver 4 bytes each in a
- * clock. */
+ * Shared memory is part of the SM, so its speed does not depend on a working set: 32 banks deliver
+ * 4 bytes each per clock. */
 #include "device.cuh"
 
 #define TIMES 4
 #define WORDS 2048 /* of 16 bytes */
 #define LINKS 1024
 
-/* Each thread makes `steps` loads of 16 bytes; the first blocks of `from` give the content. */
+/* Copies n words of `from` to shared memory; then each thread makes `steps` loads of 16 bytes. */
 KERNEL(1024) memory_shared(u32 *sum, u64 *clocks, const uint4 *from, i64 n, i64 steps)
 {
     __shared__ uint4 word[WORDS];
@@ -50,8 +50,8 @@ DEVICE u64 global_ns()
     return ns;
 }
 
-/* The chain next[0 ... LINKS - 1] from element 0 on. out: the element after `steps` steps, and the
- * clocks and nanoseconds that they took. */
+/* Follows the chain next[0 ... LINKS - 1] from element 0. out: the element after `steps` steps, and
+ * the clocks and nanoseconds that they took. */
 KERNEL(32) memory_shared_chase(u64 *out, const u32 *next, i64 steps)
 {
     __shared__ u32 link[LINKS];
@@ -61,7 +61,7 @@ KERNEL(32) memory_shared_chase(u64 *out, const u32 *next, i64 steps)
     u32 at = 0;
     u64 begun_ns = global_ns(), begun = (u64)clock64();
     for (i64 i = 0; i < steps; i++) at = *(const u32 *)((const char *)link + at);
-    if (at == ~0u) out[0] = 0; /* never: the clock is read after the last load */
+    if (at == ~0u) out[0] = 0; /* never true; makes the clock wait for the last load */
     u64 ended = (u64)clock64(), ended_ns = global_ns();
     out[0] = at / 4;
     out[1] = ended - begun;

@@ -2,7 +2,7 @@
  *
  * Each addition needs the result of the one before and takes about four clock cycles: the loop is
  * bound by that latency, not by memory and not by the number of adders. The compiler may not change
- * it: in floats another order gives other digits. */
+ * the order of the additions, because another order rounds differently. */
 #include "lab/cpu.h"
 
 RUNG(reduce_one)

@@ -1,8 +1,8 @@
 /* 02_four.c - four sums that do not wait for each other.
  *
- * While one addition is on its way, three others can start: four chains of latency side by side.
- * The order of additions is another one, so the last digits may differ, and in general the error
- * shrinks, because partial sums stay smaller. */
+ * While one addition is under way, three others can start: four chains of additions overlap. The
+ * order of additions differs, so the last digits may differ. In general the error shrinks, because
+ * partial sums stay smaller. */
 #include "lab/cpu.h"
 
 RUNG(reduce_four)

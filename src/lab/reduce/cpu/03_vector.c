@@ -1,7 +1,7 @@
 /* 03_vector.c - a vector of sums.
  *
- * One addition adds W floats to W sums. It is one chain again, with W sums on it: as fast as W sums
- * of single floats would be, with a W-th of the instructions. */
+ * One addition adds W floats to W sums. This is one chain of additions again, but of vectors: as
+ * fast as W chains of single floats, with a W-th of the instructions. */
 #include "lab/cpu.h"
 
 RUNG(reduce_vector)

@@ -1,8 +1,8 @@
 /* 04_vectors.c - eight vectors of sums.
  *
- * Two adders, each with an addition under way in every one of its four cycles: eight vectors keep
- * them busy. For data in a cache this is the limit of the core. For data in memory it is not
- * needed: memory is slower, and the loop above may already be waiting for it. */
+ * A core has two adders, and an addition takes four cycles, so eight independent additions keep the
+ * adders busy. For data in a cache this is the limit of the core. For data in memory it may gain
+ * nothing, because one vector of sums may already be faster than memory. */
 #include "lab/reduce/cpu/sum.h"
 
 RUNG(reduce_vectors)

@@ -4,7 +4,7 @@
 
 #include "lab/cpu.h"
 
-enum { SUMS = 8 }; /* latency 4 x 2 adders: as many additions can be under way */
+enum { SUMS = 8 }; /* additions that can be under way: a latency of 4 cycles x 2 adders */
 
 INLINE float sum_of(const float *x, int64_t n)
 {

@@ -1,8 +1,8 @@
 /* 01_atomics.cu - every thread adds its element to the sum.
  *
- * atomicAdd makes it right: no addition is lost. But all of them go to one address, and L2 carries
- * them out one after the other. A warp's 32 additions to one address may be combined, the others
- * wait in a queue: memory is idle. */
+ * atomicAdd makes the sum right: no addition is lost. But all additions go to one address, and L2
+ * carries them out one after the other. A warp's 32 additions may be combined into one; those of
+ * different warps wait in a queue, and memory is idle. */
 #include "device.cuh"
 
 KERNEL(256) reduce(float *sum, const ELEMENT *x, i64 n)

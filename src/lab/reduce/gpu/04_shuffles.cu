@@ -2,8 +2,8 @@
  *
  * The lanes of a warp can read each other's registers: five shuffles add 32 numbers, without shared
  * memory and without a barrier, because a shuffle itself waits for all lanes of its warp. Each warp
- * keeps its own sum; only at the end the eight sums of the block go through shared memory, past one
- * barrier instead of nine for each chunk. */
+ * keeps its own sum; only at the end the eight sums of the block go through shared memory. This
+ * needs one barrier in all instead of nine for each chunk. */
 #include "device.cuh"
 
 #define CHUNKS 16

@@ -1,9 +1,9 @@
 /* 05_several.cu - each thread adds many elements before the block adds its threads.
  *
- * So far every element went through a tree or through shuffles. Now a thread adds EACH elements of
- * every load to a register of its own, with four loads of 16 bytes under way, and walks over the
- * array. The tree comes once, at the end of a block, and there are only a few blocks for each
- * multiprocessor. What is left is reading: a sum becomes as fast as memory. */
+ * So far every element went through a tree or through shuffles. Now each thread walks over the
+ * array, with four loads of 16 bytes under way, and adds all elements that it loads to one
+ * register. The threads are added once, at the end of a block, and there are only a few blocks for
+ * each multiprocessor. Almost all of the time is reading: the sum becomes as fast as memory. */
 #include "device.cuh"
 
 #define TIMES 4

@@ -1,16 +1,16 @@
 /* 06_one_pass.cu - the last block adds the sums of the blocks, in a fixed order.
  *
  * Atomic additions come in any order, so the last digits of the sum differ from run to run. Here
- * each block stores its sum and counts itself; the block that counts last knows that all others are
- * done and adds their sums in the order of their numbers. The same bits in every run, no array to
- * set to zero, still one launch. */
+ * each block stores its sum and increments a counter. The block that increments it last knows that
+ * all others are done, and adds their sums in the order of their numbers. So every run gives the
+ * same bits, nothing has to be set to zero before a call, and one kernel launch still suffices. */
 #include "device.cuh"
 
 #define TIMES 4
 #define BLOCKS 2048 /* at most */
 
 __device__ float sum_of_block[BLOCKS];
-__device__ unsigned done; /* blocks; wraps to zero after the last */
+__device__ unsigned done; /* blocks that are done; wraps to zero after the last */
 
 KERNEL(256) reduce(float *sum, const ELEMENT *x, i64 n)
 {
@@ -29,12 +29,12 @@ KERNEL(256) reduce(float *sum, const ELEMENT *x, i64 n)
     a = block_sum<256>(a);
     if (threadIdx.x == 0) {
         sum_of_block[blockIdx.x] = a;
-        __threadfence(); /* the sum is visible before the count */
+        __threadfence(); /* makes the sum visible before the counter changes */
         last = atomicInc(&done, gridDim.x - 1) == gridDim.x - 1;
     }
     __syncthreads();
     if (!last) return;
-    __threadfence(); /* the sums are read after the count */
+    __threadfence(); /* the sums are read after the counter */
     a = 0;
     for (unsigned k = threadIdx.x; k < gridDim.x; k += 256) a += __ldcg(&sum_of_block[k]);
     a = block_sum<256>(a);

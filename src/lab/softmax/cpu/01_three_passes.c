@@ -1,9 +1,9 @@
 /* 01_three_passes.c - three passes over each row, one float at a time.
  *
  * The largest element is subtracted before the exponential, so that nothing overflows; the sum
- * needs the largest, and the result needs the sum: three passes. A row of 4 KiB stays in L1, so the
- * second and third pass cost no memory. What costs is expf: a call of a function for each element,
- * some 20 instructions. */
+ * needs the largest element, and the result needs the sum: three passes. A row of 4 KiB stays in
+ * L1, so the second and third pass do not access memory. The cost is expf: a function call of some
+ * 20 instructions for each element. */
 #include "lab/cpu.h"
 
 RUNG(softmax_three_passes)

@@ -1,11 +1,11 @@
 /* 02_online.c - the maximum and the sum in one pass (Milakov and Gimelshein 2018).
  *
  * When a larger element comes, the sum so far is multiplied by e^(old - new), which makes it
- * relative to the new maximum. This saves a pass over the row, and it is what attention needs,
- * where a row never exists as a whole. But the exponentials of the first pass are relative to a
- * maximum that may change, so the result needs each of them a second time. A pass over L1 is cheap
- * and an exponential is not: expect less speed here, and more only where rows are too long for the
- * caches. */
+ * relative to the new maximum. This saves a pass over the row, and flash attention needs it,
+ * because there a row never exists as a whole. But the exponentials of the first pass are relative
+ * to a maximum that may change, so each exponential is computed again for the result. A pass over
+ * L1 is cheap and an exponential is not, so expect this rung to be slower unless rows are too long
+ * for the caches. */
 #include "lab/cpu.h"
 
 RUNG(softmax_online)

@@ -1,7 +1,7 @@
 /* 05_threads.c - each thread computes its share of the rows.
  *
- * Rows do not depend on each other. Every thread has a buffer of its own, which begins on a cache
- * line of its own, so that no line goes back and forth between cores. */
+ * Rows do not depend on each other. Every thread has its own buffer, which begins at a cache line,
+ * so no line is shared between cores. */
 #include "lab/softmax/cpu/row.h"
 
 RUNG(softmax_threads)

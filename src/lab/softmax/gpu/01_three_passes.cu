@@ -1,10 +1,10 @@
 /* 01_three_passes.cu - one block per row, which it reads three times.
  *
  * The largest element is subtracted before the exponential, so that nothing overflows; the sum
- * needs the largest, and the result needs the sum. That makes three passes over the row, with two
- * sums or maxima over the block between them. A row of 16 KiB is still in L1 or L2 in the second
- * and third pass, so memory itself moves little more than it must. But the block waits three times
- * for loads of 4 bytes, once in each pass, and computes each exponential twice. */
+ * needs the largest element, and the result needs the sum. This makes three passes over the row,
+ * with a reduction over the block after each of the first two. A row of 16 KiB is still in L1 or L2
+ * in the second and third pass, so memory moves little more than it must. But the block waits for
+ * loads of 4 bytes in each pass, and computes each exponential twice. */
 #include "rows.cuh"
 
 KERNEL(256) softmax(ELEMENT *y, const ELEMENT *x, i64 rows, i64 columns)

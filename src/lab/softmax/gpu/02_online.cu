@@ -2,9 +2,9 @@
  *
  * Each thread keeps the largest element so far and the sum of exponentials relative to it. When a
  * larger element comes, the sum is multiplied by e^(old - new), which makes it relative to the new
- * one. Threads are combined in the same way: each sum is multiplied by e^(own - largest of all).
- * The row is read twice instead of three times. A new maximum is rare after the first elements, so
- * the branch costs little. What remains is a second read, from a cache. */
+ * maximum. Threads are combined in the same way: each thread's sum is multiplied by e^(own maximum
+ * - maximum of all). A new maximum is rare after the first elements, so the branch costs little.
+ * The row is read twice instead of three times, the second time from a cache. */
 #include "rows.cuh"
 
 KERNEL(256) softmax(ELEMENT *y, const ELEMENT *x, i64 rows, i64 columns)

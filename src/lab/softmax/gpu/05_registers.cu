@@ -1,17 +1,17 @@
 /* 05_registers.cu - the row stays in registers; 16 bytes per access.
  *
- * A multiprocessor has 256 KiB of registers, more than its shared memory, and they need no load to
- * be read again. A block has as many threads as the row needs at 32 bytes each: 512 for 4096
- * floats, 256 for as many bf16. With 32 registers a thread (KERNEL_MIN) a multiprocessor holds
- * 2,048 of them, and their loads keep memory busy while other blocks compute. Elements beyond the
- * row count as minus infinity, whose exponential is 0. If a row is not a multiple of 16 bytes long,
- * rows begin anywhere: each access takes one element, and each pass reads the row again. */
+ * A multiprocessor has 256 KiB of registers, more than its shared memory, and reading them again
+ * needs no load. Each thread of a block holds 32 bytes of the row: 512 threads for 4096 floats, 256
+ * for as many bf16. KERNEL_MIN limits a thread to 32 registers, so a multiprocessor holds 2,048
+ * threads, and their loads keep memory busy while other blocks compute. Elements beyond the row
+ * count as minus infinity, whose exponential is 0. If the length of a row is not a multiple of 16
+ * bytes, rows are not aligned; then accesses take one element, and each pass rereads the row. */
 #include "rows.cuh"
 
 constexpr int EACH = 16 / sizeof(ELEMENT), HELD = 2;
 __shared__ float largest_of_warp[WARP], sum_of_warp[WARP];
 
-/* What each warp of the block has found, for the lanes of all; `none` for lanes beyond. */
+/* Lane l of each warp gets the `a` of warp l of the block, or `none` if there is no warp l. */
 DEVICE float of_warps(float a, float none, float *part)
 {
     int lane = threadIdx.x % WARP;
@@ -28,14 +28,15 @@ DEVICE float sum_of_block(float a)
     return warp_sum(of_warps(warp_sum(a), 0, sum_of_warp));
 }
 
-/* Parts of a row apart: one after the other, their additions would wait for each other. */
+/* The largest of EACH elements. This function and the next one reduce each part of a row by itself;
+ * one chain over all parts would make each operation wait for the one before. */
 DEVICE float largest(const floats<EACH> &a)
 {
     float r = a[0];
     UNROLL for (int e = 1; e < EACH; e++) r = fmaxf(r, a[e]);
     return r;
 }
-/* Replaces elements by their exponentials and returns the sum of these. */
+/* Replaces elements by their exponentials and returns the sum of the exponentials. */
 DEVICE float exponentials(floats<EACH> &a, float most)
 {
     float sum = 0;
@@ -50,7 +51,7 @@ DEVICE void row_in_registers(ELEMENT *y, const ELEMENT *x, int columns)
     int own = threadIdx.x * EACH, step = blockDim.x * EACH;
     UNROLL for (int k = 0; k < HELD; k++)
     {
-        int at = own + k * step; /* without a branch the loads do not wait for each other */
+        int at = own + k * step; /* loads without a branch do not wait for each other */
         v[k] = load<EACH>(x + min(at, columns - EACH));
         UNROLL for (int e = 0; e < EACH; e++) v[k][e] = at < columns ? v[k][e] : -INFINITY_F;
     }

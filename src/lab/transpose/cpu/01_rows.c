@@ -1,8 +1,8 @@
 /* 01_rows.c - reads row by row and writes down columns.
  *
- * The reads are in order. Each write goes to another row of the result, and so to another cache
- * line and another page: with 4096 rows, the lines that are written to in one row of the source,
- * and their translations, no longer fit in the first caches before their neighbours are written. */
+ * The reads are in order. Each write goes to another row of the result, so to another cache line
+ * and another page. With 4096 columns, one row of the source writes to 4096 lines; these lines and
+ * their address translations leave L1 and the TLB before their neighbours are written. */
 #include "lab/cpu.h"
 
 RUNG(transpose_rows)

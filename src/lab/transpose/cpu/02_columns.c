@@ -1,8 +1,8 @@
 /* 02_columns.c - the loops exchanged: reads down columns and writes row by row.
  *
- * Now the writes are in order and the reads jump. That is often the better half: a load that misses
- * is one of many that the processor has under way at once, and a line that is written must be read
- * first anyway. But it still uses 4 of the 64 bytes of each line that it fetches. */
+ * Now the writes are in order and the reads jump. This is often better: a processor can have many
+ * loads that miss under way at once, and a store that misses must read its line anyway. But the
+ * loop still uses 4 of the 64 bytes of each line before the next line. */
 #include "lab/cpu.h"
 
 RUNG(transpose_columns)

@@ -1,6 +1,6 @@
 /* 06_threads.c - each thread transposes bands of 16 rows.
  *
- * A band fills whole lines of the result, so no line is written by two threads. */
+ * A band fills whole lines of the result, so no two threads write to the same line. */
 #include "lab/transpose/cpu/vectors.h"
 
 RUNG(transpose_threads)

@@ -4,9 +4,9 @@
 
 #include "lab/cpu.h"
 
-/* Exchanges blocks of s x s: those above the diagonal of each 2s x 2s with those below. With s = W
- * / 2 ... 1, this is the transpose (Eklundh, "A fast computer method for matrix transposing",
- * 1972). */
+/* In each block of 2s x 2s, exchanges the s x s block above the diagonal with the one below it. All
+ * steps s = W / 2 ... 1 together are the transpose (Eklundh, "A fast computer method for matrix
+ * transposing", 1972). */
 #define EXCHANGE(s)                                           \
     for (int i = 0; i < W; i++) {                             \
         if (i & (s)) continue;                                \
@@ -16,7 +16,7 @@
     }
 #define UPPER(s) vi upper_##s = ((vi){VEC_LANES} & (s)) != 0;
 
-/* Rows of `to` are `rows` apart, those of `from` `columns`. */
+/* Transposes W x W floats. The stride of `to` is `rows`, the stride of `from` is `columns`. */
 INLINE void transpose_block(float *to, int64_t rows, const float *from, int64_t columns)
 {
     vf v[W];
@@ -26,8 +26,8 @@ INLINE void transpose_block(float *to, int64_t rows, const float *from, int64_t 
     for (int i = 0; i < W; i++) vf_store(to + i * rows, v[i]);
 }
 
-/* Columns first ... last - 1 of the source, a band of W columns at a time; what does not fill a
- * block goes one by one. */
+/* Transposes columns first ... last - 1 of the source, W columns at a time. Elements that do not
+ * fill a block are copied one by one. */
 INLINE void transpose_columns_of(const struct lab_call *c, int64_t first, int64_t last)
 {
     const float *from = c->in[0];
@@ -45,8 +45,8 @@ INLINE void transpose_columns_of(const struct lab_call *c, int64_t first, int64_
         }
 }
 
-/* Rows first ... last - 1, at most LINE: whole lines of the result are streamed. The source is read
- * along LINE rows at once, which the processor fetches ahead. */
+/* Transposes rows first ... last - 1, at most LINE; LINE rows fill whole lines of the result, which
+ * are written by streaming stores. */
 enum { LINE = 16 }; /* floats */
 INLINE void transpose_lines(const struct lab_call *c, int64_t first, int64_t last)
 {

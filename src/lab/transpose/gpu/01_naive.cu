@@ -3,7 +3,7 @@
  * The threads of a warp read 32 neighbours of a row: coalesced. They write them to 32 different
  * rows of the result, `rows` elements apart: each element is in another sector of 32 bytes. The
  * other elements of a sector come from other rows, which other warps write at other times. L2 could
- * collect them before the sector goes to memory; the time shows that it mostly does not. */
+ * keep the sector until it is full; the time shows that it mostly does not. */
 #include "device.cuh"
 
 KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)

@@ -1,10 +1,9 @@
 /* 02_tiled.cu - a tile of 32 x 32 in shared memory.
  *
- * The block reads a tile row by row, and after a barrier writes it column by column: now both the
- * reads and the writes of memory are coalesced, and what is out of order is only the access to
- * shared memory. That has a price of its own: shared memory has 32 banks, word i is in bank i % 32,
- * and a column of this tile lies in one bank. The 32 threads of a warp are served one after the
- * other. */
+ * The block reads a tile row by row, and after a barrier writes it column by column. Now both the
+ * reads and the writes of memory are coalesced; only the accesses to shared memory go down columns.
+ * They have a cost of their own: shared memory has 32 banks, word i is in bank i % 32, and a column
+ * of this tile lies in one bank, so the 32 threads of a warp are served one after the other. */
 #include "device.cuh"
 
 KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)

@@ -4,7 +4,7 @@
  * tile, and later loads 16 bytes of a row of the tile and stores them. A warp handles 8 chunks of 4
  * rows: whole lines of 128 bytes on both sides. The swizzle works on chunks: chunk q of tile row k
  * is stored at q ^ (k / EACH), so both the scattered elements and the chunks fall into different
- * banks. Rows that are no multiple of 16 bytes go one element at a time. */
+ * banks. If rows are not multiples of 16 bytes, each access takes one element. */
 #include "device.cuh"
 
 #define TILE 64
@@ -16,7 +16,7 @@ union chunk {
     ELEMENT one[EACH];
 };
 
-/* The tile holds the transpose: row k is column k of the matrix. */
+/* Where element i of tile row k is stored. Tile row k is column k of the matrix. */
 DEVICE int place(int k, int i)
 {
     return k * TILE + ((i / EACH ^ k / EACH % CHUNKS) * EACH) + i % EACH;
@@ -27,7 +27,8 @@ KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)
     __shared__ __align__(16) ELEMENT tile[TILE * TILE];
     i64 row = (i64)blockIdx.y * TILE, column = (i64)blockIdx.x * TILE;
     bool wide = rows % EACH == 0 && columns % EACH == 0;
-    /* Of 16 groups of 4 rows and CHUNKS / 8 groups of 8 chunks, each warp takes one at a time. */
+    /* The tile has 16 groups of 4 rows times CHUNKS / 8 groups of 8 chunks; a warp takes one group
+     * of rows and one of chunks at a time. */
     int lane_row = threadIdx.x / 8 % 4, lane_chunk = threadIdx.x % 8, warp = threadIdx.x / 32;
     chunk a[TIMES];
     UNROLL for (int t = 0; t < TIMES; t++) {
