@@ -27,12 +27,13 @@ static void write_source(const struct lab_own *o, const char *path, struct str *
     str_printf(s, "#include <stdint.h>\nvoid %s(float *", l->name);
     for (int i = 0; i < LAB_INPUTS && p.in[i]; i++) str_append(s, ", const float *");
     for (int i = 0; i < LAB_SIZES && l->sizes[i]; i++) str_append(s, ", int64_t");
-    str_printf(s,
-               ", int%s);\n#include \"%s\"\n"
-               "struct strobe_call { void *out; const void *in[%d]; int64_t n[%d]; int threads; "
-               "void *scratch; };\nvoid strobe_rung(const struct strobe_call *c);\n"
-               "void strobe_rung(const struct strobe_call *c)\n{\n    %s(c->out",
-               o->scratch.n ? ", void *" : "", path, LAB_INPUTS, LAB_SIZES, l->name);
+    str_printf(
+        s,
+        ", int%s);\n#include \"%s\"\n"
+        "struct strobe_call { void *out; const void *in[%d]; int64_t n[%d]; int form, threads; "
+        "void *scratch; };\nvoid strobe_rung(const struct strobe_call *c);\n"
+        "void strobe_rung(const struct strobe_call *c)\n{\n    %s(c->out",
+        o->scratch.n ? ", void *" : "", path, LAB_INPUTS, LAB_SIZES, l->name);
     for (int i = 0; i < LAB_INPUTS && p.in[i]; i++) str_printf(s, ", c->in[%d]", i);
     for (int i = 0; i < LAB_SIZES && l->sizes[i]; i++) str_printf(s, ", c->n[%d]", i);
     str_printf(s, ", c->threads%s);\n}\n", o->scratch.n ? ", c->scratch" : "");

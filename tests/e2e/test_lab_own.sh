@@ -56,6 +56,8 @@ echo '// @scratch n - 6000' >>scratch.c
 sed 's/void copy/void other/' right.c | sed '/^\/\//d' >other.c
 (cat right.c && echo '// @scratch 4 * n' && echo '// @scratch 8 * n') >twice.c
 own 0 'right.c .*your kernel' right.c
+c 'for (int64_t i = 0; threads == 1 && i < n; i++) to[i] = from[i];' >one_thread.c
+own 0 'one_thread.c .*your kernel' one_thread.c --threads=1
 own 1 'edge.c: wrong at .*all in elements from .* on: is the last tile guarded?' edge.c
 own 1 'beyond.c: at n 1: it wrote element 1 of the output, which ends with element 0' beyond.c
 own 1 'wild.c: at n 31: it ' wild.c
