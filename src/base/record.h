@@ -21,8 +21,9 @@ enum field_kind {
     FIELD_INDEX,   /* int: integer; -1: null */
     FIELD_COUNT,   /* int64_t: integer; others are read as -1 */
     FIELD_FLAG,    /* bool */
+    FIELD_NAME,    /* an enum: its name, of the `most` texts `names`; others are read as -1 */
     FIELD_ONE,     /* the struct of `of`: object; null if nothing in it is known */
-    FIELD_LIST,    /* pointer to structs of `of` */
+    FIELD_LIST,    /* pointer to structs of `of`; `most`: an array of so many instead */
     FIELD_SERIES,  /* double *: list of FIELD_REAL */
     FIELD_WHOLES,  /* double *: list of FIELD_WHOLE */
     FIELD_TEXTS,   /* const char **: list of texts; others are left out */
@@ -42,8 +43,10 @@ struct field {
     int at;                  /* offset of the member */
     int n_at;                /* of pointers: offset of their count, an int */
     int digits;              /* of reals: more are noise; 0: all */
-    bool positive;           /* of a line: no key unless the number is above 0 */
+    int most;                /* of FIELD_NAME, and of lists within the struct; more are left out */
+    bool sparse;             /* no key unless the number is known */
     const struct record *of; /* of FIELD_ONE, FIELD_LIST */
+    const char *const *names;
 };
 
 struct record {
@@ -76,10 +79,16 @@ struct record {
 
 /* The caller releases it with json_decref. */
 struct json_t *record_json(const struct record *r, const void *from);
-/* `,"key":value` for each number, into a part of a line of `bytes` bytes; returns the length, as
- * snprintf does. Allocates nothing. */
+/* Adds the fields to an object, and returns it. */
+struct json_t *record_add(struct json_t *object, const struct record *r, const void *from);
+/* {"iter": [...], "loss": [...]} of a list of structs: an array for each field. */
+struct json_t *record_columns(const struct record *r, const void *list, int n);
+/* `,"key":value` for each number and flag, into a part of a line of `bytes` bytes; returns the
+ * length, as snprintf does. Allocates nothing. */
 int record_line(const struct record *r, const void *from, char *line, int bytes);
 /* Fills the struct at `to`; texts and lists live in the arena. `from`: any value, also NULL. */
 void record_take(const struct record *r, const struct json_t *from, void *to, struct arena *a);
+/* Sets the reals and texts of `to` that are not known to those of `from`. */
+void record_fill(const struct record *r, void *to, const void *from);
 
 #endif

@@ -32,7 +32,7 @@ static struct timed timed_of(const struct run *r, bool turns, struct arena *a)
     }
     t.work = r->plan.tokens_per_step;
     t.plan = plan_of(r, a);
-    t.others = fmax(r->figures.others_busy, r->gauges.figures.others);
+    t.others = fmax(r->figures.others_busy, r->figures.gauges.others);
     return t;
 }
 

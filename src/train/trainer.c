@@ -473,8 +473,9 @@ static void note_end(struct trainer *t, enum status st)
                                     : "failed";
     if (st == ST_OK || st == ST_INTERRUPTED) return;
     const char *why = heap_low() ? "the memory of the host ran out" : fail_message();
-    snprintf(s->why, sizeof s->why, "%.*s", utf8_fit(why, (int)sizeof s->why - 1), why);
-    visible_in_place(s->why, sizeof s->why, false); /* JSON has no other bytes */
+    snprintf(t->why, sizeof t->why, "%.*s", utf8_fit(why, (int)sizeof t->why - 1), why);
+    visible_in_place(t->why, sizeof t->why, false); /* JSON has no other bytes */
+    if (t->why[0]) s->why = t->why;
 }
 
 static enum status loop(struct trainer *t)

@@ -40,16 +40,16 @@ void trainer_summarize(struct trainer *t)
     s->run_tokens_per_s = ms.n ? (double)t->facts.tokens / ms.mean * 1e3 : NAN;
     s->run_mfu = ms.n ? trainer_mfu(t, ms.mean) : NAN;
     s->others_busy = others_busy(t);
-    s->peak_rss = host_peak_bytes();
-    s->peak_measured = engine_measured_bytes(&t->learner.engine);
-    s->joules_per_token = NAN;
+    int64_t measured = engine_measured_bytes(&t->learner.engine);
+    s->peak_rss = (double)host_peak_bytes();
+    s->peak_measured = measured < 0 ? NAN : (double)measured;
     if (!t->gauge) return;
     s->gauges = gauge_summarize(t->gauge);
     if (!gauge_is_enough(&s->gauges)) s->gauges = (struct gauge_summary){0};
     if (!s->gauges.samples) return;
-    if (t->turns != TURN_NONE) s->gauges.others = -1; /* those that wait for their turns */
+    if (t->turns != TURN_NONE) s->gauges.others = NAN; /* those that wait for their turns */
     if (s->gauges.energy_j >= 0 && t->gauged)
-        s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
+        s->gauges.joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
 }
 
 void trainer_summarize_wall(struct trainer *t)
