@@ -64,6 +64,7 @@ static json_t *value_json(const struct field *f, const char *from)
     const void *at = from + f->at;
     switch (f->kind) {
     case FIELD_TEXT:
+        if (f->most) return text_or_null(*(const char *)at ? at : NULL);
         return text_or_null(AT(const char *const, at));
     case FIELD_REAL:
         return real(AT(const double, at), f->digits);
@@ -203,7 +204,10 @@ static void take(const struct field *f, const json_t *j, int first, char *to, st
     int n = 0;
     switch (f->kind) {
     case FIELD_TEXT:
-        AT(const char *, at) = text(j, a);
+        if (f->most)
+            snprintf(at, (size_t)f->most, "%s", json_is_string(j) ? json_string_value(j) : "");
+        else
+            AT(const char *, at) = text(j, a);
         return;
     case FIELD_REAL:
     case FIELD_WHOLE:
@@ -233,7 +237,10 @@ static void take(const struct field *f, const json_t *j, int first, char *to, st
     }
     if (f->most) {
         n = n < f->most ? n : f->most;
-        memcpy(at, list, (size_t)n * (f->of ? (size_t)f->of->size : sizeof(struct figure)));
+        int64_t size = f->of                      ? f->of->size
+                       : f->kind == FIELD_FIGURES ? (int64_t)sizeof(struct figure)
+                                                  : (int64_t)sizeof(char *);
+        memcpy(at, list, (size_t)(n * size));
     } else {
         AT(void *, at) = list;
     }
@@ -258,7 +265,7 @@ void record_fill(const struct record *r, void *to, const void *from)
         const void *y = (const char *)from + f->at;
         bool is_real = f->kind == FIELD_REAL || f->kind == FIELD_WHOLE;
         if (f->kind == FIELD_ONE) record_fill(f->of, x, y);
-        if (f->kind == FIELD_TEXT && !AT(const char *, x))
+        if (f->kind == FIELD_TEXT && !f->most && !AT(const char *, x))
             AT(const char *, x) = AT(const char *const, y);
         if (is_real && isnan(AT(double, x))) AT(double, x) = AT(const double, y);
     }

@@ -14,7 +14,8 @@ struct json_t;
 
 /* The member's type, and its JSON. */
 enum field_kind {
-    FIELD_TEXT,    /* const char *: text; NULL: null. An empty text is read as NULL. */
+    FIELD_TEXT,    /* const char *: text; NULL: null. An empty text is read as NULL. `most`: an
+                    * array of so many bytes instead; empty: null */
     FIELD_REAL,    /* double: number; NAN and infinities: null */
     FIELD_WHOLE,   /* double: integer; NAN: null */
     FIELD_INT,     /* int: integer; negative ones are read as -1 */
@@ -43,7 +44,7 @@ struct field {
     int at;                  /* offset of the member */
     int n_at;                /* of pointers: offset of their count, an int */
     int digits;              /* of reals: more are noise; 0: all */
-    int most;                /* of FIELD_NAME, and of lists within the struct; more are left out */
+    int most;                /* of FIELD_NAME, and of lists and texts within the struct */
     bool sparse;             /* no key unless the number is known */
     const struct record *of; /* of FIELD_ONE, FIELD_LIST */
     const char *const *names;

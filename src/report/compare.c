@@ -103,7 +103,7 @@ static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static bool same_tokens_per_step(const struct run *x, const struct run *y)
 {
-    double m = x->plan.tokens_per_step, n = y->plan.tokens_per_step;
+    double m = x->plan.tokens, n = y->plan.tokens;
     return m == n || !(m > 0) || !(n > 0);
 }
 
@@ -163,7 +163,7 @@ static void fill_row(struct table *t, int row, const struct comparison *c, struc
     const struct run_summary *f = &run[row].figures;
     *table_at(t, row, COLUMN_RUN) = (struct table_cell){run[row].name, NAN};
     put(t, row, COLUMN_ITERS, (double)f->iters, count_text((double)f->iters, a));
-    double seen = (double)f->iters * run[row].plan.tokens_per_step;
+    double seen = (double)f->iters * run[row].plan.tokens;
     bool alike = true;
     for (int r = 1; r < c->runs; r++) alike &= same_tokens_per_step(&run[0], &run[r]);
     if (!alike) put(t, row, COLUMN_SEEN, seen, count_text(seen, a));
@@ -235,8 +235,7 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
 {
     int shared = 0;
     bool by_iter = same_tokens_per_step(a, b);
-    double of_a = by_iter ? 1 : a->plan.tokens_per_step,
-           of_b = by_iter ? 1 : b->plan.tokens_per_step;
+    double of_a = by_iter ? 1 : a->plan.tokens, of_b = by_iter ? 1 : b->plan.tokens;
     *ret_largest = *ret_last = 0;
     for (int i = 0, j = 0; i < a->evals && j < b->evals;) {
         double x = of_a * (double)a->eval[i].iter, y = of_b * (double)b->eval[j].iter;

@@ -108,32 +108,21 @@ static json_t *steps_json(const struct run *r, struct arena *a)
     return o;
 }
 
-static json_t *plan_json(const struct run *r)
-{
-    const struct run_plan *p = &r->plan;
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
-        number_or_null(p->parameters), "tokens_per_step", number_or_null(p->tokens_per_step),
-        "kernels_per_step", number_or_null(p->kernels_per_step), "flops_per_step",
-        number_or_null(p->flops_per_step), "bytes_per_step", number_or_null(p->bytes_per_step),
-        "weights", number_or_null(p->weights), "gradients", number_or_null(p->gradients),
-        "optimizer", number_or_null(p->optimizer), "activations", number_or_null(p->activations),
-        "total", number_or_null(p->total), "peak", number_or_null(r->figures.peak_measured));
-}
-
 static json_t *run_json(const struct run *r, const struct run *first, struct arena *a)
 {
     return json_pack(
-        "{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o}",
         "incomparable", text_or_null(compare_why_not(first, r, a)), "name", r->name, "dir", r->dir,
         "settings", pairs(r->setting, r->settings), "environment",
         pairs(r->environment, r->environments), "steps", steps_json(r, a), "evals",
-        record_columns(run_eval_record, r->eval, r->evals), "plan", plan_json(r), "samples",
-        text_or_null(r->samples), "complete", r->figures.complete, "ms_median",
-        number_or_null(r->figures.ms_median), "ms_std", number_or_null(r->figures.ms_std),
-        "tokens_per_s", number_or_null(r->figures.tokens_per_s), "plan_bytes",
-        number_or_null(r->figures.plan_bytes), "plan_flops", number_or_null(r->figures.plan_flops),
-        "seconds", number_or_null(r->figures.seconds), "gauges", gauges_json(&r->gauges));
+        record_columns(run_eval_record, r->eval, r->evals), "plan",
+        record_json(facts_record, &r->plan), "samples", text_or_null(r->samples), "complete",
+        r->figures.complete, "ms_median", number_or_null(r->figures.ms_median), "ms_std",
+        number_or_null(r->figures.ms_std), "tokens_per_s", number_or_null(r->figures.tokens_per_s),
+        "plan_bytes", number_or_null(r->figures.plan_bytes), "plan_flops",
+        number_or_null(r->figures.plan_flops), "seconds", number_or_null(r->figures.seconds),
+        "gauges", gauges_json(&r->gauges), "peak", number_or_null(r->figures.peak_measured));
 }
 
 /* The table with the texts of its cells: the page shows what the terminal shows. */

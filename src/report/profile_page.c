@@ -64,15 +64,14 @@ static const char *const row_fields[] = {
 };
 /* clang-format on */
 
-static json_t *row_json(const struct profile_file *p, const struct profile_file_row *r,
-                        struct texts *t)
+static json_t *row_json(const struct profile_file *p, const struct profile_row *r, struct texts *t)
 {
     const char *name = p->kernel[r->kernel].name;
     const struct profile_file_launch *l = &r->launch;
-    const char *const text[] = {r->phase, r->op,      r->shape,   r->types,
-                                r->dtype, r->peak_of, r->variant, r->device_kernel,
-                                r->scope, r->bound,   name,       l->limit};
-    const double numbers[] = {r->layer,         r->family,        r->kernel,        r->flops,
+    const char *const text[] = {r->phase_name, r->op_name,    r->shape,   r->types,
+                                r->dtype_name, r->peak_of,    r->variant, r->device_kernel,
+                                r->scope,      r->bound_name, name,       l->limit};
+    const double numbers[] = {r->range.layer,   r->family,        r->kernel,        r->flops,
                               r->bytes,         r->floor_ms,      r->per_step,      r->ms,
                               r->work_ms,       r->run_ms.n,      r->run_ms.median, r->run_ms.mean,
                               r->run_ms.std,    r->run_ms.min,    r->run_ms.max,    r->dram_read,
@@ -82,7 +81,8 @@ static json_t *row_json(const struct profile_file *p, const struct profile_file_
                               l->sm_warps_most, l->waves,         l->tail};
     json_t *cells = json_array(), *range = json_array();
     for (int i = 0; i < COUNT_OF(text); i++) json_array_append_new(cells, text_index(t, text[i]));
-    for (int i = 0; i < r->words; i++) json_array_append_new(range, text_index(t, r->word[i]));
+    for (int i = 0; i < r->range.words; i++)
+        json_array_append_new(range, text_index(t, r->range.word[i]));
     json_array_append_new(cells, range);
     for (int i = 0; i < COUNT_OF(numbers); i++) json_array_append_new(cells, number(numbers[i]));
     BUG_IF(json_array_size(cells) != COUNT_OF(row_fields),
@@ -102,7 +102,7 @@ static json_t *moments_json(const struct profile_file *p)
 {
     json_t *all = json_array();
     for (int i = 0; i < p->moments; i++) {
-        const struct profile_file_moment *m = &p->moment[i];
+        const struct profile_moment *m = &p->moment[i];
         json_array_append_new(all, json_pack("[i, o, o, i]", m->row, microseconds(m->start_us),
                                              microseconds(m->end_us - m->start_us), m->lane));
     }
@@ -133,7 +133,7 @@ static json_t *memory_json(const struct profile_file *p)
 
 /* --- a profile -------------------------------------------------------------------------------- */
 
-static json_t *times_json(const struct profile_file_times *t)
+static json_t *times_json(const struct stats *t)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "n", number(t->n), "median",
                      number(t->median), "mean", number(t->mean), "std", number(t->std), "min",

@@ -148,18 +148,7 @@ static enum status parse_log(struct run *r, const char *path, const char *text, 
     return ST_OK;
 }
 
-/* --- plan.json, summary.json ------------------------------------------------------------------ */
-
-/* clang-format off */
-#define S struct run_plan
-RECORD(memory, F(REAL, "weights", weights), F(REAL, "gradients", gradients),
-       F(REAL, "optimizer", optimizer), F(REAL, "activations", activations), F(REAL, "total", total));
-RECORD(plan, F(TEXT, "plan_sha256", work), F(REAL, "parameters", parameters),
-       F(REAL, "tokens_per_step", tokens_per_step), F(REAL, "kernels_per_step", kernels_per_step),
-       F(REAL, "flops_per_step", flops_per_step), F(REAL, "bytes_per_step", bytes_per_step),
-       PART("memory", memory));
-#undef S
-/* clang-format on */
+/* --- summary.json ----------------------------------------------------------------------------- */
 
 int run_warm_steps(const struct run *r)
 {
@@ -213,8 +202,8 @@ static void derive_figures(const struct run *r, struct run_summary *f, struct ar
     f->ms_median = ms.n ? ms.median : NAN;
     f->ms_std = ms.n > 1 ? ms.std : NAN;
     f->ms_spread = ms.n > 1 ? (ms.p75 - ms.p25) / 2 : NAN;
-    f->tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.median * 1e3 : NAN;
-    f->run_tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.mean * 1e3 : NAN;
+    f->tokens_per_s = ms.n ? r->plan.tokens / ms.median * 1e3 : NAN;
+    f->run_tokens_per_s = ms.n ? r->plan.tokens / ms.mean * 1e3 : NAN;
     for (int i = 0; i < r->steps; i++) { /* with log_interval=10, a line stands for ten steps */
         int64_t before = i ? r->step[i - 1].iter : r->step[i].iter - 1;
         f->seconds += r->step[i].ms * 1e-3 * (double)(r->step[i].iter - before);
@@ -327,7 +316,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     r.vocabulary_sha256 = lenient_text(object, "vocabulary_sha256", a);
     json_decref(object);
     TRY(read_object(arena_printf(a, "%s/plan.json", dir), true, a, &object));
-    record_take(&plan_record, object, &r.plan, a);
+    record_take(facts_record, object, &r.plan, a);
     json_decref(object);
     TRY(read_object(arena_printf(a, "%s/summary.json", dir), true, a, &object));
     find_figures(&r, object, a);

@@ -7,17 +7,11 @@
 #define REPORT_RUNS_H
 
 #include "report/gauges.h"
+#include "result/facts.h"
 #include "result/run_log.h"
 
 struct run_pair {
     const char *key, *value;
-};
-
-/* plan.json; NAN if it is absent. Memory in bytes. */
-struct run_plan {
-    double parameters, tokens_per_step, kernels_per_step, flops_per_step, bytes_per_step;
-    double weights, gradients, optimizer, activations, total;
-    const char *work; /* plan_sha256; NULL: unknown */
 };
 
 struct run {
@@ -32,7 +26,7 @@ struct run {
     struct run_turn *turn;
     int steps, evals, turns;
     struct gauges gauges;
-    struct run_plan plan;
+    struct facts plan;   /* plan.json */
     const char *samples; /* valid UTF-8; NULL: none */
     /* SHA-256 of the validation text and of the vocabulary, by vocabulary.json; NULL: unknown. */
     const char *val_sha256, *vocabulary_sha256;

@@ -190,7 +190,7 @@ static void set_run(struct table *t, int row, const struct run *r, const struct 
     set_known(t, row, ENERGY, 3, f->gauges.joules_per_token, a);
     set_known_bytes(t, row, PLANNED, r->plan.total, a);
     set_known_bytes(t, row, PEAK, f->peak_measured, a);
-    set_known(t, row, KERNELS, 0, r->plan.kernels_per_step, a);
+    set_known(t, row, KERNELS, 0, r->plan.kernels, a);
 }
 
 static enum status read_runs(const struct suite_request *r, struct sheet *ret, struct arena *a)

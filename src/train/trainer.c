@@ -302,7 +302,7 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
 {
     const struct config_train *c = &t->config->train;
     int64_t done = t->iter - t->begun;
-    double tokens_per_s = (double)t->facts.tokens / ms * 1e3, mfu = trainer_mfu(t, ms);
+    double tokens_per_s = t->facts.tokens / ms * 1e3, mfu = trainer_mfu(t, ms);
     char detail[176], speed[32], loss[32], gauges[64] = "", share[48] = "";
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {

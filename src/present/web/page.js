@@ -301,12 +301,13 @@ function stepTimes(node) {
 const PARTS = [["weights", 1], ["gradients", .72], ["optimizer", .48], ["activations", .26]];
 
 function memorySection() {
-    const known = runs.map((run, r) => r).filter(r => isNumber(runs[r].plan.total));
+    const memory = r => Object.assign({peak: runs[r].peak}, runs[r].plan.memory);
+    const known = runs.map((run, r) => r).filter(r => isNumber(memory(r).total));
     if (!known.length) return;
-    const largest = Math.max(...known.flatMap(r => [runs[r].plan.total, runs[r].plan.peak || 0]));
+    const largest = Math.max(...known.flatMap(r => [memory(r).total, memory(r).peak || 0]));
     const mix = (r, share) => `color-mix(in srgb, var(${strobe.runVariable(r)}) ${100 * share}%, var(--grid))`;
     const rows = known.map(r => {
-        const plan = runs[r].plan, fill = element("div", {class: "fill", style: {width: percent(plan.total, largest), background: "none"}});
+        const plan = memory(r), fill = element("div", {class: "fill", style: {width: percent(plan.total, largest), background: "none"}});
         const parts = PARTS.filter(([key]) => isNumber(plan[key]));
         for (const [key, share] of parts)
             fill.append(element("i", {title: `${key}: ${bytes(plan[key])}`, style: {width: percent(plan[key], plan.total), background: mix(r, share)}}));
@@ -321,7 +322,7 @@ function memorySection() {
     const grey = share => ({background: `color-mix(in srgb, var(--soft) ${100 * share}%, var(--grid))`});
     const key = element("div", {class: "key"},
         ...PARTS.map(([name, share]) => element("span", {}, element("i", {style: grey(share)}), name)),
-        known.some(r => isNumber(runs[r].plan.peak)) ? element("span", {}, element("i", {class: "tick"}), "measured peak of the process") : null);
+        known.some(r => isNumber(memory(r).peak)) ? element("span", {}, element("i", {class: "tick"}), "measured peak of the process") : null);
     section("Memory", "Memory of the plan, known before the first step.", element("div", {class: "bars"}, ...rows), key);
 }
 
