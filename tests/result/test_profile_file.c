@@ -107,7 +107,7 @@ static void test_missing_fields(void **state)
     assert_string_equal(p.row[0].range.word[0], "step");
     assert_string_equal(profile_file_family_name(p.row[1].family), "other");
     assert_string_equal(p.row[1].range.word[0], "x");
-    assert_int_equal(p.row[1].layer, -1);
+    assert_int_equal(p.row[1].range.layer, -1);
     assert_true(isnan(p.row[1].flops));
     assert_float_equal(p.row[1].ms, 0, 0);
     assert_int_equal(p.moments + p.memory.columns + p.products + p.copies + p.answers, 0);
