@@ -37,7 +37,7 @@ static json_t *one_json(const struct record *r, const void *from)
 {
     json_t *j = record_json(r, from), *value;
     const char *name;
-    bool known = false;
+    bool known = r->tuple;
     json_object_foreach(j, name, value) known |= !json_is_null(value);
     if (known) return j;
     json_decref(j);
@@ -159,6 +159,11 @@ static const char *text(const json_t *j, struct arena *a)
     return n ? lenient_utf8(json_string_value(j), n, a) : NULL;
 }
 
+static void copy_text(const char *text, char *to, size_t size)
+{
+    snprintf(to, size, "%s", text && strlen(text) < size ? text : "");
+}
+
 static int name_of(const struct field *f, const char *text)
 {
     for (int i = 0; text && i < f->most; i++)
@@ -205,7 +210,7 @@ static void take(const struct field *f, const json_t *j, int first, char *to, st
     switch (f->kind) {
     case FIELD_TEXT:
         if (f->most)
-            snprintf(at, (size_t)f->most, "%s", json_is_string(j) ? json_string_value(j) : "");
+            copy_text(json_string_value(j), at, (size_t)f->most);
         else
             AT(const char *, at) = text(j, a);
         return;

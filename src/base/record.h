@@ -15,7 +15,7 @@ struct json_t;
 /* The member's type, and its JSON. */
 enum field_kind {
     FIELD_TEXT,    /* const char *: text; NULL: null. An empty text is read as NULL. `most`: an
-                    * array of so many bytes instead; empty: null */
+                    * array of so many bytes instead; empty: null; longer ones are read as empty */
     FIELD_REAL,    /* double: number; NAN and infinities: null */
     FIELD_WHOLE,   /* double: integer; NAN: null */
     FIELD_INT,     /* int: integer; negative ones are read as -1 */
@@ -59,12 +59,14 @@ struct record {
 
 /* A table of fields of the struct that the macro S names: `#define S struct point`, then
  * RECORD(point, F(TEXT, "name", name), F(LIST, "steps", step, N(steps), .of = &step_record)).
- * T: a time, whose digits beyond the seventh are noise. PART: an object whose fields are members of
+ * CHARS: an array of bytes. T: a time, whose digits beyond the seventh are noise. PART: an object whose fields are members of
  * the same struct. */
 #define F(KIND, key, member, ...)                                                        \
     {                                                                                    \
         .name = key, .kind = FIELD_##KIND, .at = (int)offsetof(S, member), ##__VA_ARGS__ \
     }
+#define CHARS(key, member, ...) \
+    F(TEXT, key, member, .most = (int)sizeof(((S *)0)->member), ##__VA_ARGS__)
 #define T(key, member) F(REAL, key, member, .digits = 7)
 #define N(member)      .n_at = (int)offsetof(S, member)
 #define PART(key, id)                                      \

@@ -8,7 +8,7 @@ RECORD(memory, F(WHOLE, "weights", weights), F(WHOLE, "gradients", gradients),
 RECORD(plan, F(WHOLE, "parameters", parameters), F(WHOLE, "parameters_all", parameters_all),
        F(WHOLE, "sequences_per_step", sequences), F(WHOLE, "tokens_per_step", tokens),
        F(WHOLE, "kernels_per_step", kernels), F(REAL, "flops_per_step", flops),
-       F(REAL, "bytes_per_step", bytes), F(TEXT, "plan_sha256", work, .most = HASH_HEX),
+       F(REAL, "bytes_per_step", bytes), CHARS("plan_sha256", work),
        PART("memory", memory));
 #undef S
 /* clang-format on */

@@ -283,17 +283,6 @@ static void check_memory(struct profile_file *p, struct arena *a)
     if (m->peak >= m->columns) m->peak = -1;
 }
 
-static void join_phases(struct profile_file *p)
-{
-    for (int i = 0; i < p->phase_n && p->phases < PROFILE_FILE_PHASES; i++) {
-        struct profile_file_phase *phase = &p->phase[p->phases++];
-        *phase = (struct profile_file_phase){p->phase_ms[i].name, p->phase_ms[i].x, 0};
-        for (int k = 0; k < p->phase_idle_n; k++)
-            if (!strcmp(p->phase_idle_ms[k].name, phase->name))
-                phase->idle_ms = p->phase_idle_ms[k].x;
-    }
-}
-
 /* The largest copy that fits in L2, the largest copy of all, and on a CPU the fastest one, because
  * a CPU's lower bounds use the bandwidth of a copy of the same size. */
 void profile_file_name_copies(struct profile_file *p)
@@ -399,7 +388,6 @@ enum status profile_file_read(const char *path, const char *name, struct arena *
             c->n = 0;
         for (int i = 0; i < p.rows; i++) check_row(&p.row[i], c->n);
         join_kernels(&p, a);
-        join_phases(&p);
         check_machine(&p);
         KEEP(p.moment, p.moments, is_moment(&p, &p.moment[i]));
         KEEP(p.answer, p.answers, p.answer[i].about && p.answer[i].text);

@@ -70,11 +70,11 @@ struct profile_row {
     int kernel;          /* index of its kernel */
     /* Not in the file: what the program that measures knows (profile/profile.h). */
     unsigned kind, phase, op, dtype, precision, bound; /* of these enums */
-    const char *device_short;                     /* device_kernel, shortened for tables */
-    double *each_ms, *step_ms;                    /* each execution over all steps; each step */
-    int runs;                                     /* executions over all steps */
-    int counted;                                  /* those with hardware counters */
-    bool unseen; /* a library distributes the work over threads, unreported */
+    const char *device_short;                          /* device_kernel, shortened for tables */
+    double *each_ms, *step_ms; /* each execution over all steps; each step */
+    int runs;                  /* executions over all steps */
+    int counted;               /* those with hardware counters */
+    bool unseen;               /* a library distributes the work over threads, unreported */
     const struct step_launch *launched; /* of a kernel of Strobe's own on a GPU; NULL: unknown */
 };
 
@@ -113,7 +113,7 @@ struct profile_file_peak {
     double rate;
 };
 
-enum { PROFILE_FILE_PEAKS = 8, PROFILE_FILE_PHASES = 8, PROFILE_FILE_LANES = 8 };
+enum { PROFILE_FILE_PEAKS = 8, PROFILE_FILE_LANES = 8 };
 
 /* The machine that the ceilings are of. Records of equal machines differ only in what was measured
  * when. */
@@ -125,11 +125,6 @@ struct profile_file_machine {
     } * copy; /* as in the file */
     int copies;
     struct ceilings ceilings;
-};
-
-struct profile_file_phase {
-    const char *name;
-    double ms, idle_ms; /* means per step; `ms` includes idle_ms */
 };
 
 /* Neighbouring steps: what verdicts compare. Profiles with the same `of` took turns with each
@@ -162,8 +157,6 @@ struct profile_file {
     double others, processors; /* those that other programs kept busy, and all; NAN: unknown */
     struct figure *phase_ms, *phase_idle_ms; /* as in the file */
     int phase_n, phase_idle_n;
-    struct profile_file_phase phase[PROFILE_FILE_PHASES]; /* both */
-    int phases;
     const char *machine, *machine_date; /* device and date of the peaks; NULL: unknown */
     struct profile_file_machine of;     /* the same, in more detail */
     struct profile_file_peak *product, copy[3];
