@@ -59,8 +59,8 @@ struct record {
 
 /* A table of fields of the struct that the macro S names: `#define S struct point`, then
  * RECORD(point, F(TEXT, "name", name), F(LIST, "steps", step, N(steps), .of = &step_record)).
- * CHARS: an array of bytes. T: a time, whose digits beyond the seventh are noise. PART: an object whose fields are members of
- * the same struct. */
+ * CHARS: an array of bytes. T: a time, whose digits beyond the seventh are noise. PART: an object
+ * whose fields are members of the same struct. */
 #define F(KIND, key, member, ...)                                                        \
     {                                                                                    \
         .name = key, .kind = FIELD_##KIND, .at = (int)offsetof(S, member), ##__VA_ARGS__ \

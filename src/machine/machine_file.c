@@ -94,8 +94,9 @@ static bool read_record(const json_t *j, struct machine *m, struct arena *a)
     record_take(&machine_record, j, m, a);
     m->gpu = m->name != NULL;
     if (!m->gpu) m->name = lenient_text(j, "cpu", a);
+    if (!is_valid(m)) return false;
     if (!m->pasts) machine_note(m); /* older records are their only measurement */
-    return is_valid(m);
+    return true;
 }
 
 enum status machine_records(const char *path, struct json_t **ret, struct json_t **ret_records,

@@ -194,8 +194,8 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
 
 /* Bytes that one execution moved between DRAM and L2, read and written; 0: not counted. */
 double profile_dram(const struct profile_row *r);
-/* The median of each chunk's times; NAN: it has none. `step_ms`: one for each profiled step, or with
- * `plain` for each other one. */
+/* The median of each chunk's times; NAN: it has none. `step_ms`: one for each profiled step, or
+ * with `plain` for each other one. */
 double *profile_chunks_ms(const struct profile *p, const double *step_ms, bool plain,
                           struct arena *a);
 

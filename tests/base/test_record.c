@@ -112,7 +112,7 @@ static void test_what_is_of_another_type(void **state)
     assert_int_equal(t.index, -1);
 }
 
-/* --- an array within the struct, names, and numbers that need not be there --------------------- */
+/* --- an array within the struct, names, and numbers that need not be there -------------------- */
 
 enum color { RED, GREEN };
 static const char *const colors[] = {"red", "green"};
@@ -153,7 +153,8 @@ static void test_arrays_and_names(void **state)
 {
     (void)state;
     struct picture p;
-    json_t *j = json_loads("{\"spots\":[{\"color\":\"green\",\"at\":3},{\"size\":2.0},{}],"
+    json_t *j = json_loads("{\"spots\":[{\"color\":\"green\",\"at\":3},"
+                           "{\"size\":2.0},{}],"
                            "\"width\":4.0}",
                            0, NULL);
     record_take(&picture_record, j, &p, &arena);
@@ -161,10 +162,9 @@ static void test_arrays_and_names(void **state)
     assert_int_equal(p.spots, 2); /* more than two are left out */
     assert_true(p.spot[0].color == GREEN && isnan(p.spot[0].size) && (int)p.spot[1].color == -1);
     p.spot[1].color = RED;
-    check_json(
-        record_json(&picture_record, &p),
-        "{\"spots\":[{\"color\":\"green\",\"at\":3},{\"color\":\"red\",\"size\":2.0,\"at\":-1}],"
-        "\"width\":4.0,\"height\":null,\"title\":null}");
+    check_json(record_json(&picture_record, &p), "{\"spots\":[{\"color\":\"green\",\"at\":3},"
+                                                 "{\"color\":\"red\",\"size\":2.0,\"at\":-1}],"
+                                                 "\"width\":4.0,\"height\":null,\"title\":null}");
     check_json(record_columns(&spot_record, p.spot, 2),
                "{\"color\":[\"green\",\"red\"],\"size\":[null,2.0],\"at\":[3,-1]}");
 }
