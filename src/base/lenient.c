@@ -81,12 +81,6 @@ double lenient_number(const struct json_t *object, const char *key)
     return json_is_number(member) ? json_number_value(member) : NAN;
 }
 
-double lenient_number_or(const struct json_t *object, const char *key, double otherwise)
-{
-    double x = lenient_number(object, key);
-    return isfinite(x) ? x : otherwise;
-}
-
 const char *lenient_text(const struct json_t *object, const char *key, struct arena *a)
 {
     const char *text = json_string_value(json_object_get(object, key));

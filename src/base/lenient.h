@@ -13,7 +13,6 @@ char *lenient_utf8(const char *text, int64_t n, struct arena *a);
 struct json_t *lenient_object(const char *text, int64_t n);
 /* The number of a key; NAN if it is absent, null or not a number. */
 double lenient_number(const struct json_t *object, const char *key);
-double lenient_number_or(const struct json_t *object, const char *key, double otherwise);
 /* A copy of the text of a key; NULL if it is absent or not a text. */
 const char *lenient_text(const struct json_t *object, const char *key, struct arena *a);
 /* Whether a number is an integer from 0 to 2^53, all of which a double counts exactly. */

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Members of a struct. */
 #define AT(type, p) (*(type *)(p))
@@ -36,7 +37,7 @@ static json_t *one_json(const struct record *r, const void *from)
 {
     json_t *j = record_json(r, from), *value;
     const char *name;
-    bool known = false;
+    bool known = r->tuple;
     json_object_foreach(j, name, value) known |= !json_is_null(value);
     if (known) return j;
     json_decref(j);
@@ -45,7 +46,7 @@ static json_t *one_json(const struct record *r, const void *from)
 
 static json_t *list_json(const struct field *f, const char *from)
 {
-    const void *list = AT(const void *const, from + f->at);
+    const void *list = f->most ? from + f->at : AT(const void *const, from + f->at);
     int n = AT(const int, from + f->n_at);
     if (f->kind == FIELD_FIGURES) return figures_json(list, n, f->digits);
     json_t *j = json_array();
@@ -63,6 +64,7 @@ static json_t *value_json(const struct field *f, const char *from)
     const void *at = from + f->at;
     switch (f->kind) {
     case FIELD_TEXT:
+        if (f->most) return text_or_null(*(const char *)at ? at : NULL);
         return text_or_null(AT(const char *const, at));
     case FIELD_REAL:
         return real(AT(const double, at), f->digits);
@@ -76,6 +78,8 @@ static json_t *value_json(const struct field *f, const char *from)
         return json_integer(AT(const int64_t, at));
     case FIELD_FLAG:
         return json_boolean(AT(const bool, at));
+    case FIELD_NAME:
+        return json_string(f->names[AT(const int, at)]);
     case FIELD_ONE:
         return one_json(f->of, at);
     default:
@@ -83,19 +87,34 @@ static json_t *value_json(const struct field *f, const char *from)
     }
 }
 
-json_t *record_json(const struct record *r, const void *from)
+json_t *record_add(json_t *j, const struct record *r, const void *from)
 {
-    json_t *j = r->tuple ? json_array() : json_object();
     for (const struct field *f = r->field; f < r->field + r->fields; f++) {
         json_t *value = value_json(f, from);
-        if (!r->tuple)
-            json_object_set_new(j, f->name, value);
-        else if (!json_is_array(value))
-            json_array_append_new(j, value);
-        else {
+        if (!r->tuple && !(f->sparse && json_is_null(value)))
+            json_object_set(j, f->name, value);
+        else if (r->tuple && json_is_array(value))
             json_array_extend(j, value);
-            json_decref(value);
-        }
+        else if (r->tuple)
+            json_array_append(j, value);
+        json_decref(value);
+    }
+    return j;
+}
+
+json_t *record_json(const struct record *r, const void *from)
+{
+    return record_add(r->tuple ? json_array() : json_object(), r, from);
+}
+
+json_t *record_columns(const struct record *r, const void *list, int n)
+{
+    json_t *j = json_object();
+    for (const struct field *f = r->field; f < r->field + r->fields; f++) {
+        json_t *column = json_array();
+        for (int i = 0; i < n; i++)
+            json_array_append_new(column, value_json(f, (const char *)list + i * r->size));
+        json_object_set_new(j, f->name, column);
     }
     return j;
 }
@@ -106,10 +125,12 @@ int record_line(const struct record *r, const void *from, char *line, int bytes)
     for (const struct field *f = r->field; f < r->field + r->fields; f++) {
         const void *at = (const char *)from + f->at;
         char value[32];
-        double x = f->kind == FIELD_COUNT ? 0 : AT(const double, at);
-        if (f->positive && !(x > 0)) continue;
+        double x = f->kind == FIELD_COUNT || f->kind == FIELD_FLAG ? 0 : AT(const double, at);
+        if (f->sparse && !isfinite(x)) continue;
         if (f->kind == FIELD_COUNT)
             snprintf(value, sizeof value, "%lld", (long long)AT(const int64_t, at));
+        else if (f->kind == FIELD_FLAG)
+            snprintf(value, sizeof value, AT(const bool, at) ? "true" : "false");
         else if (f->kind == FIELD_WHOLE)
             snprintf(value, sizeof value, isfinite(x) ? "%.0f" : "null", x);
         else
@@ -136,6 +157,18 @@ static const char *text(const json_t *j, struct arena *a)
 {
     int64_t n = (int64_t)json_string_length(j);
     return n ? lenient_utf8(json_string_value(j), n, a) : NULL;
+}
+
+static void copy_text(const char *text, char *to, size_t size)
+{
+    snprintf(to, size, "%s", text && strlen(text) < size ? text : "");
+}
+
+static int name_of(const struct field *f, const char *text)
+{
+    for (int i = 0; text && i < f->most; i++)
+        if (strcmp(f->names[i], text) == 0) return i;
+    return -1;
 }
 
 static void *take_figures(json_t *j, int *ret_n, struct arena *a)
@@ -176,7 +209,10 @@ static void take(const struct field *f, const json_t *j, int first, char *to, st
     int n = 0;
     switch (f->kind) {
     case FIELD_TEXT:
-        AT(const char *, at) = text(j, a);
+        if (f->most)
+            copy_text(json_string_value(j), at, (size_t)f->most);
+        else
+            AT(const char *, at) = text(j, a);
         return;
     case FIELD_REAL:
     case FIELD_WHOLE:
@@ -192,6 +228,9 @@ static void take(const struct field *f, const json_t *j, int first, char *to, st
     case FIELD_FLAG:
         AT(bool, at) = json_is_true(j);
         return;
+    case FIELD_NAME:
+        AT(int, at) = name_of(f, json_string_value(j));
+        return;
     case FIELD_ONE:
         record_take(f->of, j, at, a);
         return;
@@ -201,7 +240,15 @@ static void take(const struct field *f, const json_t *j, int first, char *to, st
     default:
         list = take_list(f, j, first, &n, a);
     }
-    AT(void *, at) = list;
+    if (f->most) {
+        n = n < f->most ? n : f->most;
+        int64_t size = f->of                      ? f->of->size
+                       : f->kind == FIELD_FIGURES ? (int64_t)sizeof(struct figure)
+                                                  : (int64_t)sizeof(char *);
+        memcpy(at, list, (size_t)(n * size));
+    } else {
+        AT(void *, at) = list;
+    }
     AT(int, to + f->n_at) = n;
 }
 
@@ -213,5 +260,18 @@ void record_take(const struct record *r, const json_t *from, void *to, struct ar
             r->tuple ? json_array_get(from, (size_t)i) : json_object_get(from, f->name);
         bool rest = r->tuple && f->kind >= FIELD_LIST;
         take(f, rest ? from : value, rest ? i : 0, to, a);
+    }
+}
+
+void record_fill(const struct record *r, void *to, const void *from)
+{
+    for (const struct field *f = r->field; f < r->field + r->fields; f++) {
+        void *x = (char *)to + f->at;
+        const void *y = (const char *)from + f->at;
+        bool is_real = f->kind == FIELD_REAL || f->kind == FIELD_WHOLE;
+        if (f->kind == FIELD_ONE) record_fill(f->of, x, y);
+        if (f->kind == FIELD_TEXT && !f->most && !AT(const char *, x))
+            AT(const char *, x) = AT(const char *const, y);
+        if (is_real && isnan(AT(double, x))) AT(double, x) = AT(const double, y);
     }
 }

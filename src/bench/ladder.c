@@ -332,7 +332,7 @@ static void conclude(struct climbing *c)
         if (!first) first = r;
         double ms = r->ms.median, seconds = ms * 1e-3;
         const struct machine_peak *peak = machine_peak(c->o->machine, r->precision);
-        r->tokens_per_s = (double)r->facts.tokens / seconds;
+        r->tokens_per_s = r->facts.tokens / seconds;
         if (last >= 0) {
             r->times_before = c->climb[last].rung->ms.median / ms;
             r->speed = judge_rung(c, last, i);

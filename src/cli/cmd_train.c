@@ -129,7 +129,8 @@ static void print_gauges(const struct run_summary *r)
     struct str s = {0};
     gauge_print(&r->gauges, &s);
     if (s.len) printf("\ndevice %s", str_text(&s));
-    if (s.len && isfinite(r->joules_per_token)) printf("; %.3g J a token", r->joules_per_token);
+    if (s.len && isfinite(r->gauges.joules_per_token))
+        printf("; %.3g J a token", r->gauges.joules_per_token);
     str_release(&s);
 }
 

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* Capacity for pending readings; CHANGES of them are reserved for the begin and end of work. */
@@ -68,7 +69,7 @@ static void weigh(struct weighted *w, double x, double ms)
 
 static double mean(const struct weighted *w)
 {
-    return w->ms > 0 ? w->sum / w->ms : -1;
+    return w->ms > 0 ? w->sum / w->ms : NAN;
 }
 
 /* If the energy counter decreased, it was reset: power times time is used instead. */
@@ -106,9 +107,14 @@ static void add(struct sum *s, const struct device_sample *before, const struct 
         if (x->throttle >> i & 1) s->by[i] += ms;
 }
 
+static double known(double x)
+{
+    return x >= 0 ? x : NAN;
+}
+
 static double share(double ms, double of)
 {
-    return of > 0 ? ms / of : -1;
+    return of > 0 ? ms / of : NAN;
 }
 
 /* --- samples and readings --------------------------------------------------------------------- */
@@ -119,9 +125,9 @@ static void close_reading(struct gauge *g, int most)
     struct sum *s = &g->open;
     struct gauge_reading r = {.iter = atomic_load(&g->iter),
                               .ms = s->ms,
-                              .working = !s->idle,
-                              .clock_max_mhz = g->last.clock_max_mhz,
-                              .power_limit_w = g->last.power_limit_w,
+                              .steady = !s->idle,
+                              .clock_max_mhz = known(g->last.clock_max_mhz),
+                              .power_limit_w = known(g->last.power_limit_w),
                               .throttled = share(s->throttle_ms, s->throttle_known_ms),
                               .throttle = s->reasons};
     if (s->samples == 0 || g->pendings >= most) return;
@@ -237,14 +243,6 @@ void gauge_close(struct gauge *g)
 
 /* --- printing --------------------------------------------------------------------------------- */
 
-const char *gauge_name(enum gauge_value v)
-{
-    static const char *const names[GAUGE_VALUES] = {
-        "utilization",        "clock_mhz", "power_w",       "memory_bytes", "temperature_c",
-        "memory_utilization", "sm_active", "tensor_active", "dram_active"};
-    return names[v];
-}
-
 void gauge_print(const struct gauge_summary *g, struct str *s)
 {
     double busy = g->value[GAUGE_UTILIZATION].mean, mhz = g->value[GAUGE_CLOCK].mean;
@@ -259,9 +257,9 @@ void gauge_print(const struct gauge_summary *g, struct str *s)
     if (!(g->throttled > 0)) return;
     str_printf(s, "; slowed in %.1f %% of the time by ", 100 * g->throttled);
     gap = "";
-    for (int i = 0; i < THROTTLE_COUNT; i++)
-        if (g->by[i] > 0 && throttle_slows(1 << i))
-            str_printf(s, "%s%s", gap, throttle_name(i)), gap = ", ";
+    for (int i = 0; i < g->reasons; i++)
+        if (strcmp(g->by[i].name, throttle_name(THROTTLE_SET)) != 0)
+            str_printf(s, "%s%s", gap, g->by[i].name), gap = ", ";
 }
 
 void gauge_print_last(struct gauge *g, char *text, int bytes)
@@ -323,19 +321,22 @@ struct gauge_summary gauge_summarize(struct gauge *g)
     struct gauge_summary r = {.seconds = s->ms * 1e-3,
                               .samples = s->samples,
                               .interval_ms = g->interval_ms,
-                              .sample_ms = g->queries ? g->queried_ms / g->queries : -1,
-                              .clock_max_mhz = g->last.clock_max_mhz,
-                              .power_limit_w = g->last.power_limit_w,
-                              .energy_j = s->energy_ms > 0 ? s->energy_j : -1,
+                              .sample_ms = share(g->queried_ms, g->queries),
+                              .clock_max_mhz = known(g->last.clock_max_mhz),
+                              .power_limit_w = known(g->last.power_limit_w),
+                              .energy_j = s->energy_ms > 0 ? s->energy_j : NAN,
+                              .joules_per_token = NAN,
                               .throttled = share(s->throttle_ms, s->throttle_known_ms),
                               .others = share(s->others_ms, s->others_known_ms),
                               .other = s->other};
-    for (int i = 0; i < THROTTLE_COUNT; i++) r.by[i] = share(s->by[i], s->throttle_known_ms);
+    for (int i = 0; i < THROTTLE_COUNT; i++)
+        if (s->by[i] > 0)
+            r.by[r.reasons++] =
+                (struct figure){throttle_name(i), share(s->by[i], s->throttle_known_ms)};
     for (int i = 0; i < GAUGE_VALUES; i++) {
-        bool known = s->value[i].ms > 0;
-        r.value[i].mean = mean(&s->value[i]);
-        r.value[i].min = known ? s->value[i].min : -1;
-        r.value[i].max = known ? s->value[i].max : -1;
+        const struct weighted *w = &s->value[i];
+        r.value[i] =
+            (struct gauge_range){mean(w), w->ms > 0 ? w->min : NAN, w->ms > 0 ? w->max : NAN};
     }
     if (s->energy_ms > 0) r.value[GAUGE_POWER].mean = s->energy_j / (s->energy_ms * 1e-3);
     pthread_mutex_unlock(&g->lock);

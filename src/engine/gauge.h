@@ -7,54 +7,12 @@
 #define ENGINE_GAUGE_H
 
 #include "backend/sample.h"
+#include "result/run_summary.h"
 
 struct backend;
 struct gauge;
 
 enum { GAUGE_READINGS = 4096 };
-enum gauge_value {
-    GAUGE_UTILIZATION,
-    GAUGE_CLOCK,
-    GAUGE_POWER,
-    GAUGE_MEMORY,
-    GAUGE_TEMPERATURE,
-    GAUGE_MEMORY_UTILIZATION,
-    GAUGE_SM,
-    GAUGE_TENSOR,
-    GAUGE_DRAM,
-    GAUGE_VALUES
-};
-
-/* The name in files: "utilization", "clock_mhz" ... */
-const char *gauge_name(enum gauge_value v);
-
-/* An interval and the means of its samples. */
-struct gauge_reading {
-    int64_t iter;                        /* the iteration at the end of the interval */
-    double ms;                           /* length of the interval */
-    bool working;                        /* the whole interval was work */
-    double value[GAUGE_VALUES];          /* means over time; -1: unknown */
-    double clock_max_mhz, power_limit_w; /* at the end of the interval; -1: unknown */
-    double throttled; /* fraction of the time in which the clock was throttled; -1: unknown */
-    int throttle;     /* all reasons in the interval: 1 << enum throttle */
-};
-
-/* All intervals of work. */
-struct gauge_summary {
-    double seconds;
-    int samples;
-    double sample_ms;    /* mean time to take a sample */
-    int64_t interval_ms; /* of gauge_open */
-    struct {
-        double mean, min, max; /* -1: unknown */
-    } value[GAUGE_VALUES];     /* the mean of power is energy over time */
-    double clock_max_mhz, power_limit_w;
-    double energy_j;  /* the device's counter; without one, power times time; -1: unknown */
-    double throttled; /* fraction of the time */
-    double by[THROTTLE_COUNT];
-    double others; /* fraction of the time with other programs on a GPU; -1: unknown */
-    int other;     /* process id of one of them; 0: there was none */
-};
 
 /* Takes the first sample; fails if the device has no telemetry. `interval_ms` 0: no thread, samples
  * are taken only when work begins and ends. The context must outlive the gauge. */

@@ -226,7 +226,7 @@ static enum status plan_variant(const struct config *c, int64_t vocab, unsigned 
         struct memory_course course;
         struct facts f = facts_of(&p);
         memory_course(&p, &course, &a);
-        v->total = f.total;
+        v->total = (int64_t)f.total;
         v->flops = f.flops;
         for (int i = 0; i < course.moments; i++)
             if (course.moment[i].bytes[MEMORY_SAVED] > v->saved)

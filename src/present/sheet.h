@@ -57,9 +57,6 @@ struct sheet {
     int notes;
 };
 
-/* The words for chart kinds and units in the file; both arrays end with NULL. */
-extern const char *const sheet_kind_words[], *const sheet_unit_words[];
-
 /* Adds a table with empty cells; columns must outlive the sheet. */
 struct sheet_table *sheet_add(struct sheet *s, const char *title, const struct table_column *column,
                               int columns, int rows, struct arena *a);

@@ -39,10 +39,14 @@ void chunks_divide(struct profile *p, int plain, struct arena *a)
         note(p, i, (int)((int64_t)plain * (i + 1) / n), (int)((int64_t)p->steps * (i + 1) / n));
 }
 
-double profile_chunk_ms(const struct profile *p, int chunk, const double *step_ms, bool plain)
+double *profile_chunks_ms(const struct profile *p, const double *step_ms, bool plain,
+                          struct arena *a)
 {
-    const struct profile_chunk *c = &p->chunk[chunk], *before = chunk ? c - 1 : NULL;
-    int begin = !before ? 0 : plain ? before->plain_end : before->end;
-    int end = plain ? c->plain_end : c->end;
-    return end > begin ? stats_of(step_ms + begin, end - begin).median : NAN;
+    double *ms = ARENA_NEW(a, double, p->chunks);
+    for (int i = 0, begin = 0; i < p->chunks; i++) {
+        int end = plain ? p->chunk[i].plain_end : p->chunk[i].end;
+        ms[i] = end > begin ? stats_of(step_ms + begin, end - begin).median : NAN;
+        begin = end;
+    }
+    return ms;
 }

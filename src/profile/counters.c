@@ -6,6 +6,8 @@
 #include "backend/backend.h"
 #include "base/str.h"
 
+#include <math.h>
+
 static void mark_before(void *user, const struct plan *p, int node)
 {
     p->backend->trace->mark(p->context, mark_of(user, p, node));
@@ -102,27 +104,39 @@ static struct profile_row *row_of(const struct collected *c, struct profile *p,
     return NULL;
 }
 
-static void add(struct kernel_counters *to, const struct kernel_counters *x, double share)
+static void add(struct profile_row *r, const struct kernel_counters *x)
 {
-    to->dram_read += share * x->dram_read;
-    to->dram_written += share * x->dram_written;
-    to->tensor_active += share * x->tensor_active;
-    to->sm_active += share * x->sm_active;
-    to->dram_busy += share * x->dram_busy;
+    r->counted++;
+    r->dram_read += x->dram_read;
+    r->dram_written += x->dram_written;
+    r->tensor_active += x->tensor_active;
+    r->sm_active += x->sm_active;
+    r->dram_busy += x->dram_busy;
+}
+
+/* Sums become means; NAN: there are none. */
+static void divide(struct profile_row *r)
+{
+    double n = r->counted ? r->counted : NAN;
+    r->dram_read /= n;
+    r->dram_written /= n;
+    r->dram_of_node /= n;
+    r->tensor_active /= n;
+    r->sm_active /= n;
+    r->dram_busy /= n;
 }
 
 /* The bytes of all kernels of a node, for the row that has its cost. */
 static void find_work(struct profile *p, struct profile_row *r)
 {
-    if (!r->counted || !(r->cost.bytes > 0)) return;
+    if (!r->counted || !(r->bytes > 0)) return;
     for (const struct profile_row *x = p->row; x < p->row + p->rows; x++)
-        if (x->node == r->node && x->kind == r->kind)
-            r->work_dram += x->counted * profile_dram(x) / r->counted;
+        if (x->node == r->node && x->kind == r->kind) r->dram_of_node += profile_dram(x);
 }
 
 double profile_dram(const struct profile_row *r)
 {
-    return r->counters.dram_read + r->counters.dram_written;
+    return r->dram_read + r->dram_written;
 }
 
 void counters_join(const struct collected *c, struct profile *p)
@@ -130,15 +144,9 @@ void counters_join(const struct collected *c, struct profile *p)
     for (int64_t i = 0; i < c->counted_kernels; i++) {
         struct profile_row *r = row_of(c, p, &c->counted[i]);
         if (!r) continue;
-        r->counted++;
-        add(&r->counters, &c->counted[i].counters, 1);
-    }
-    for (struct profile_row *r = p->row; r < p->row + p->rows; r++) {
-        struct kernel_counters sum = r->counters;
-        if (!r->counted) continue;
-        p->counted += r->counted;
-        r->counters = (struct kernel_counters){0};
-        add(&r->counters, &sum, 1.0 / r->counted);
+        p->counted++;
+        add(r, &c->counted[i].counters);
     }
     for (struct profile_row *r = p->row; r < p->row + p->rows; r++) find_work(p, r);
+    for (struct profile_row *r = p->row; r < p->row + p->rows; r++) divide(r);
 }

@@ -18,98 +18,11 @@
 
 enum { DIGITS = 15 };
 
-static struct profile_file_times times_of(const struct stats *s)
-{
-    return (struct profile_file_times){s->n, s->median, s->mean, s->std, s->min, s->max, s->p95};
-}
-
 static struct figure *phases_of(const double *ms, struct arena *a)
 {
     struct figure *of = ARENA_NEW(a, struct figure, PHASE_COUNT);
     for (int i = 0; i < PHASE_COUNT; i++) of[i] = (struct figure){phase_name((enum phase)i), ms[i]};
     return of;
-}
-
-static double known(bool known, double x)
-{
-    return known ? x : NAN;
-}
-
-static struct profile_file_launch launch_of(const struct profile *p, const struct step_launch *l)
-{
-    if (!l)
-        return (struct profile_file_launch){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL, NAN, NAN};
-    const struct planned_launch *k = &l->launch;
-    const struct occupancy_limits *limits = occupancy_limits(p->engine->program.target->arch);
-    bool compiled = k->registers >= 0, runs = l->known && l->occupancy.blocks;
-    return (struct profile_file_launch){
-        .blocks = (double)l->blocks,
-        .threads = (double)l->threads,
-        .registers = known(compiled, k->registers),
-        .static_bytes = known(compiled, (double)k->static_bytes),
-        .dynamic_bytes = (double)k->shape.shared_bytes,
-        .sm_blocks = known(l->known, l->occupancy.blocks),
-        .sm_warps = known(l->known, l->occupancy.warps),
-        .sm_warps_most = limits ? limits->warps : NAN,
-        .limit = l->known ? l->occupancy.limit : NULL,
-        .waves = known(runs, l->grid.waves),
-        .tail = known(runs, l->grid.tail),
-    };
-}
-
-/* A number for each chunk of steps. */
-static double *chunks_of(const struct profile *p, const double *step_ms, bool plain,
-                         struct arena *a)
-{
-    double *ms = ARENA_NEW(a, double, p->chunks);
-    for (int i = 0; i < p->chunks; i++) ms[i] = profile_chunk_ms(p, i, step_ms, plain);
-    return ms;
-}
-
-static struct profile_file_row row_of(const struct profile *p, const struct profile_row *r,
-                                      struct arena *a)
-{
-    struct stats run_ms = stats_of(r->run_ms, r->runs);
-    const struct kernel_counters *c = &r->counters;
-    bool is_node = r->node >= 0, observed = r->busy_ms > 0;
-    return (struct profile_file_row){
-        .plan = is_node ? graph_kind_name(r->kind) : NULL,
-        .node = r->node,
-        .op = is_node ? op_def(r->op)->name : NULL,
-        .dtype = is_node ? dtype_name(r->dtype) : NULL,
-        .peak_of = is_node ? machine_precision_name(r->precision) : NULL,
-        .shape = is_node ? r->shape : NULL,
-        .types = is_node ? r->types : NULL,
-        .phase = phase_name(r->phase),
-        .layer = r->range.layer,
-        .scope = r->scope,
-        .word = (const char **)r->range.word,
-        .words = r->range.words,
-        .family_name = family_name(r->family),
-        .variant = r->variant,
-        .device_kernel = r->device_kernel,
-        .flops = r->cost.flops,
-        .bytes = r->cost.bytes,
-        .floor_ms = r->floor_ms,
-        .bound = bound_name(r->bound),
-        .per_step = (double)r->runs / p->steps,
-        .ms = r->ms,
-        .std = known(p->steps > 1, stats_of(r->step_ms, p->steps).std),
-        .chunk_ms = chunks_of(p, r->step_ms, false, a),
-        .chunks = p->chunks,
-        .work_ms = r->work_ms,
-        .hidden_ms = r->hidden_ms,
-        .run_ms = times_of(&run_ms),
-        .busy_ms = known(observed, r->busy_ms),
-        .busiest_ms = known(observed, r->busiest_ms),
-        .dram_read = known(r->counted, c->dram_read),
-        .dram_written = known(r->counted, c->dram_written),
-        .dram_of_node = known(r->counted, r->work_dram),
-        .tensor_active = known(r->counted, c->tensor_active),
-        .sm_active = known(r->counted, c->sm_active),
-        .dram_busy = known(r->counted, c->dram_busy),
-        .launch = launch_of(p, r->launch),
-    };
 }
 
 /* The first row of a node; -1: none. */
@@ -144,12 +57,12 @@ static struct profile_file_memory memory_of(const struct profile *p, struct aren
 static struct profile_file_chunks turns_of(const struct profile *p, struct arena *a)
 {
     int n = p->chunks;
-    struct profile_file_chunks c = {n, n, n, n, .of = known(p->turns_of, (double)p->turns_of)};
+    struct profile_file_chunks c = {n, n, n, n, .of = p->turns_of ? (double)p->turns_of : NAN};
     c.turn = ARENA_NEW(a, double, n);
     for (int i = 0; i < n; i++) c.turn[i] = (double)p->chunk[i].turn;
-    c.plain_ms = chunks_of(p, p->plain_step_ms, true, a);
-    c.step_ms = chunks_of(p, p->whole_step_ms, false, a);
-    c.idle_ms = chunks_of(p, p->idle_step_ms, false, a);
+    c.plain_ms = profile_chunks_ms(p, p->plain_step_ms, true, a);
+    c.step_ms = profile_chunks_ms(p, p->whole_step_ms, false, a);
+    c.idle_ms = profile_chunks_ms(p, p->idle_step_ms, false, a);
     return c;
 }
 
@@ -185,20 +98,13 @@ static json_t *communication_json(const struct profile *p)
 /* The rows, the timeline, and the sentences. */
 static void add_lists(struct profile_file *f, const struct profile *p, struct arena *a)
 {
-    struct profile_words w = {0};
-    words_of(p, &w, a);
-    f->answer = ARENA_NEW(a, struct profile_file_answer, w.words);
-    for (; f->answers < w.words; f->answers++)
-        f->answer[f->answers] =
-            (struct profile_file_answer){w.word[f->answers].about, w.word[f->answers].text};
-    f->row = ARENA_NEW(a, struct profile_file_row, p->rows);
-    for (; f->rows < p->rows; f->rows++) f->row[f->rows] = row_of(p, &p->row[f->rows], a);
-    f->moment = ARENA_NEW(a, struct profile_file_moment, p->moments);
-    for (; f->moments < p->moments; f->moments++) {
-        const struct profile_moment *m = &p->moment[f->moments];
-        f->moment[f->moments] =
-            (struct profile_file_moment){m->row, m->lane, m->start_us, m->end_us};
-    }
+    struct profile_words w = words_of(p, a);
+    f->answer = w.word;
+    f->answers = w.words;
+    f->row = p->row;
+    f->rows = p->rows;
+    f->moment = p->moment;
+    f->moments = p->moments;
 }
 
 static struct profile_file file_of(const struct profile *p, const char *version, struct arena *a)
@@ -222,8 +128,8 @@ static struct profile_file file_of(const struct profile *p, const char *version,
         .replay = p->replay,
         .warmup = p->warmup,
         .steps = p->steps,
-        .step_ms = times_of(&p->step_ms),
-        .plain_step_ms = times_of(&p->plain_ms),
+        .step_ms = p->step_ms,
+        .plain_step_ms = p->plain_ms,
         .chunks = turns_of(p, a),
         .overhead = p->overhead,
         .overhead_half = half,
@@ -242,7 +148,7 @@ static struct profile_file file_of(const struct profile *p, const char *version,
         .idle_ms = idle.mean,
         .phase_idle_ms = phases_of(p->idle_ms, a),
         .phase_idle_n = PHASE_COUNT,
-        .idle_step_ms = times_of(&idle),
+        .idle_step_ms = idle,
         .shown = p->shown_step,
         .moment_fields = "row, start_us, end_us, lane",
         .memory = memory_of(p, a),

@@ -43,20 +43,13 @@ double profile_family_ms(const struct profile *p, unsigned phases, enum family f
 {
     double ms = 0;
     for (int i = 0; i < p->rows; i++)
-        if (p->row[i].family == family && counts(phases, p->row[i].phase)) ms += p->row[i].ms;
+        if (p->row[i].family == (int)family && counts(phases, p->row[i].phase)) ms += p->row[i].ms;
     for (int phase = 0; phase < PHASE_COUNT; phase++)
         if (family == FAMILY_IDLE && counts(phases, (enum phase)phase)) ms += p->idle_ms[phase];
     return ms;
 }
 
 /* --- names ------------------------------------------------------------------------------------ */
-
-static bool same_kernel(const struct profile_row *x, const struct profile_row *y)
-{
-    return x->op == y->op && (x->node < 0) == (y->node < 0) && x->precision == y->precision &&
-           x->dtype == y->dtype && str_same(x->variant, y->variant) &&
-           str_same(x->device_kernel, y->device_kernel) && str_same(x->shape, y->shape);
-}
 
 const char *profile_kernel_name(const struct profile_row *r, struct arena *a)
 {
@@ -104,7 +97,7 @@ static int find_part(struct grouping *g, const char *name, const struct profile_
     for (int i = 0; i < g->parts; i++) {
         const struct part *x = &g->part[i];
         if (x->parent != parent) continue;
-        if (g->ret->by == BY_KERNEL ? same_kernel(x->like, r) : !strcmp(x->group->name, name))
+        if (g->ret->by == BY_KERNEL ? profile_row_same(x->like, r) : !strcmp(x->group->name, name))
             return i;
     }
     return new_part(g, name, r, parent);
@@ -114,40 +107,42 @@ static int find_part(struct grouping *g, const char *name, const struct profile_
 static void add_counters(struct profile_group *to, const struct profile_row *r, double runs)
 {
     struct kernel_counters *c = &to->counters;
-    c->dram_read += runs * r->counters.dram_read;
-    c->dram_written += runs * r->counters.dram_written;
-    c->tensor_active += r->ms * r->counters.tensor_active;
-    c->sm_active += r->ms * r->counters.sm_active;
-    c->dram_busy += r->ms * r->counters.dram_busy;
+    c->dram_read += runs * r->dram_read;
+    c->dram_written += runs * r->dram_written;
+    c->tensor_active += r->ms * r->tensor_active;
+    c->sm_active += r->ms * r->sm_active;
+    c->dram_busy += r->ms * r->dram_busy;
     to->counted_ms += r->ms;
-    if (!(r->cost.bytes > 0)) return;
-    to->work_dram += runs * r->work_dram;
-    to->planned_dram += runs * r->cost.bytes;
+    if (!(r->bytes > 0)) return;
+    to->work_dram += runs * r->dram_of_node;
+    to->planned_dram += runs * r->bytes;
 }
 
 static void add_row(struct grouping *g, struct part *part, const struct profile_row *r)
 {
     struct profile_group *to = part->group;
-    double runs = (double)r->runs / g->p->steps;
+    double runs = r->per_step;
     to->ms += r->ms;
     to->work_ms += r->work_ms;
-    to->flops += runs * r->cost.flops;
-    to->bytes += runs * r->cost.bytes;
+    to->flops += runs * r->flops;
+    to->bytes += runs * r->bytes;
     to->floor_ms += runs * r->floor_ms;
-    to->busy_ms += r->busy_ms;
-    to->busiest_ms += r->busiest_ms;
-    if (r->busy_ms > 0) to->seen_ms += r->ms;
+    if (r->busy_ms > 0) {
+        to->busy_ms += r->busy_ms;
+        to->busiest_ms += r->busiest_ms;
+        to->seen_ms += r->ms;
+    }
     part->bound_ms[r->bound] += r->work_ms;
     if (r->counted) add_counters(to, r, runs);
     if (r->ms >= part->longest_ms) {
         part->longest_ms = r->ms;
         to->precision = r->precision;
         to->family = r->family;
-        to->launch = g->ret->by == BY_KERNEL ? r->launch : NULL;
+        to->launch = g->ret->by == BY_KERNEL ? r->launched : NULL;
     }
     for (int i = 0; i < r->runs; i++) {
         ARENA_GROW(g->a, part->run_ms, part->runs, part->capacity);
-        part->run_ms[part->runs++] = r->run_ms[i];
+        part->run_ms[part->runs++] = r->each_ms[i];
     }
 }
 

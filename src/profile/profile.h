@@ -12,7 +12,6 @@
 #include "backend/counters.h"
 #include "backend/trace.h"
 #include "base/host.h"
-#include "base/stats.h"
 #include "base/turn.h"
 #include "engine/engine.h"
 #include "engine/launches.h"
@@ -20,6 +19,7 @@
 #include "machine/machine.h"
 #include "measure/random_crew.h"
 #include "measure/random_step.h"
+#include "result/profile_file.h"
 
 /* The source of the times. */
 enum profile_times {
@@ -33,14 +33,6 @@ const char *profile_times_name(enum profile_times by);
 /* `primitive`: layers were expanded, so every node in the scope of a norm belongs to the norm. */
 enum family family_of(const struct node *n, bool primitive);
 
-/* The part of the model that a node belongs to: "forward", "block 3", "attention", "scores". The
- * update has the name of its optimizer. */
-enum { RANGE_DEPTH = 6 };
-struct range {
-    const char *word[RANGE_DEPTH];
-    int words;
-    int layer; /* block of the model, -1 outside; set for stored gradients, too */
-};
 struct range range_of(const struct node *n, const struct optimizer *o, struct arena *a);
 bool range_has(const struct range *r, const char *word);
 /* The number of words that both begin with. */
@@ -55,49 +47,6 @@ enum bound {
 };
 /* "", "compute", "memory", "latency" */
 const char *bound_name(enum bound bound);
-
-struct profile_row {
-    enum graph_kind kind; /* the plan that holds the node */
-    int node;             /* -1: none */
-    enum phase phase;
-    enum op op;
-    enum family family;
-    struct range range;
-    const char *scope;
-    const char *variant;       /* the kernel row: "onednn" */
-    const char *device_kernel; /* its name on the device; NULL: not reported */
-    const char *device_short;  /* shortened for tables */
-    const char *shape;
-    const char *types; /* "f32 (4,32), f32 (32,8) -> f32 (4,8)" */
-    enum dtype dtype;
-    enum machine_precision precision; /* the peak that its arithmetic is compared with */
-    struct cost cost; /* per execution; the longest kernel of a node has the whole cost */
-    double floor_ms;  /* per execution: FLOPs or bytes at the ceilings, the longer of the two */
-    enum bound bound;
-    /* results */
-    double *run_ms; /* one per execution, over all steps */
-    int runs;
-    double *step_ms;  /* one per step: the time attributed to this row */
-    double ms;        /* mean per step: rows and idle time add up to the step */
-    double work_ms;   /* time that `cost` took, mean or if busy median: all kernels of the node */
-    double hidden_ms; /* mean per step: time that overlaps an earlier row */
-    /* Working time of the host's threads per step; 0 if they are not observed. */
-    double busy_ms;    /* mean over the threads */
-    double busiest_ms; /* of the busiest thread of each kernel */
-    bool unseen;       /* a library distributes the work over threads and does not report it */
-    /* Hardware counters of one execution, the mean over those of one step. */
-    struct kernel_counters counters;
-    int counted; /* these executions; 0: no counters */
-    /* How a kernel of Strobe's own is launched on a GPU; NULL: unknown, or none. */
-    const struct step_launch *launch;
-    double work_dram; /* DRAM bytes for `cost`: of all kernels of the node */
-};
-
-struct profile_moment { /* of the timeline */
-    int row;
-    double start_us, end_us;
-    int lane; /* 0: kernels; 1: copies that overlap kernels */
-};
 
 /* Everything recorded in the profiled steps, by base/clock.h's clock. A trace shows a part. */
 struct profile_span {
@@ -245,9 +194,10 @@ enum status profile_run(struct engine *e, const struct profile_options *o, struc
 
 /* Bytes that one execution moved between DRAM and L2, read and written; 0: not counted. */
 double profile_dram(const struct profile_row *r);
-/* The median of a chunk's times; NAN: it has none. `step_ms`: one for each profiled step, or with
- * `plain` for each other one. */
-double profile_chunk_ms(const struct profile *p, int chunk, const double *step_ms, bool plain);
+/* The median of each chunk's times; NAN: it has none. `step_ms`: one for each profiled step, or
+ * with `plain` for each other one. */
+double *profile_chunks_ms(const struct profile *p, const double *step_ms, bool plain,
+                          struct arena *a);
 
 /* --- groups of rows --------------------------------------------------------------------------- */
 

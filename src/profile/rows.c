@@ -32,7 +32,7 @@ struct making {
     int *row_of; /* per activity */
     int *first;  /* per mark: its first row, -1: none; `next` links the others */
     int *next;   /* per row */
-    int *room;   /* per row: capacity of run_ms */
+    int *room;   /* per row: capacity of each_ms */
     int capacity, nexts, rooms;
     double *ms[PHASE_COUNT], *idle[PHASE_COUNT]; /* per step */
     int64_t gaps;
@@ -55,12 +55,15 @@ static const char *types_text(const struct kernel_call *c, struct arena *a)
 
 static void describe_node(struct making *m, struct profile_row *r, int mark)
 {
-    r->kind = mark_kind(&m->c->marks, mark, &r->node);
-    const struct plan *p = &m->p->engine->program.plan[r->kind];
+    enum graph_kind kind = mark_kind(&m->c->marks, mark, &r->node);
+    const struct plan *p = &m->p->engine->program.plan[kind];
     const struct node *n = &p->graph->node[r->node];
     const struct step *s = &p->step[r->node];
+    r->kind = kind;
+    r->plan = graph_kind_name(kind);
     r->phase = n->phase;
     r->op = n->op;
+    r->op_name = op_def(n->op)->name;
     r->family = family_of(n, m->primitive);
     r->range = range_of(n, optimizer_of(m->p->engine->program.config), m->a);
     r->scope = n->scope;
@@ -68,8 +71,12 @@ static void describe_node(struct making *m, struct profile_row *r, int mark)
     r->shape = call_shape(n->op, &s->call, m->a);
     r->types = types_text(&s->call, m->a);
     r->dtype = call_dtype(&s->call);
+    r->dtype_name = dtype_name((enum dtype)r->dtype);
     r->precision = call_precision(&s->call);
-    if (r->family != FAMILY_COMMUNICATION) r->cost = s->cost; /* it runs beside others */
+    r->peak_of = machine_precision_name((enum machine_precision)r->precision);
+    if (r->family == FAMILY_COMMUNICATION) return; /* it runs beside others */
+    r->flops = s->cost.flops;
+    r->bytes = s->cost.bytes;
 }
 
 static void describe_unmatched(struct profile_row *r, enum phase phase, const char *name)
@@ -77,7 +84,7 @@ static void describe_unmatched(struct profile_row *r, enum phase phase, const ch
     *r = (struct profile_row){.node = -1, .phase = phase, .op = OP_LEAF, .family = FAMILY_OTHER};
     r->range = (struct range){.word = {phase_name(phase), family_name(FAMILY_OTHER)}, .words = 2};
     r->range.layer = -1;
-    r->scope = r->shape = r->types = "";
+    r->scope = "";
     r->variant = name ? name : "";
 }
 
@@ -106,6 +113,9 @@ static int find_row(struct making *m, const struct activity *x, enum phase phase
         describe_node(m, r, x->mark);
     else
         describe_unmatched(r, phase, x->name);
+    r->phase_name = phase_name((enum phase)r->phase);
+    r->family_name = family_name((enum family)r->family);
+    r->busy_ms = r->busiest_ms = NAN;
     r->step_ms = ARENA_NEW(m->a, double, p->steps);
     r->device_kernel = x->name;
     r->device_short = x->short_name ? x->short_name : x->name;
@@ -120,8 +130,8 @@ static int find_row(struct making *m, const struct activity *x, enum phase phase
 static void add_run(struct making *m, int row, double ms)
 {
     struct profile_row *r = &m->p->row[row];
-    ARENA_GROW(m->a, r->run_ms, r->runs, m->room[row]);
-    r->run_ms[r->runs++] = ms;
+    ARENA_GROW(m->a, r->each_ms, r->runs, m->room[row]);
+    r->each_ms[r->runs++] = ms;
 }
 
 static enum phase phase_of(const struct making *m, const struct activity *x)
@@ -187,15 +197,18 @@ static void find_floor(const struct profile *p, struct profile_row *r)
 {
     /* The time of all kernels of the node, because the cost is the node's. */
     double own = row_ms(p, r);
-    double ms = stats_of(r->run_ms, r->runs).median * (own > 0 ? r->work_ms / own : 1);
-    struct floor f = machine_floor(p->machine, r->precision, r->cost.flops, r->cost.bytes, ms);
+    double ms = r->run_ms.median * (own > 0 ? r->work_ms / own : 1);
+    struct floor f =
+        machine_floor(p->machine, (enum machine_precision)r->precision, r->flops, r->bytes, ms);
     r->floor_ms = f.ms;
-    if (r->node < 0 || !(r->floor_ms > 0)) return;
     bool is_short = ms < LATENCY_MS && r->floor_ms < EXPLAINED * ms;
-    if (is_short || (r->floor_ms < LITTLE_MS && r->floor_ms < NOT_EXPLAINED * ms))
+    if (r->node < 0 || !(r->floor_ms > 0))
+        r->bound = BOUND_NONE;
+    else if (is_short || (r->floor_ms < LITTLE_MS && r->floor_ms < NOT_EXPLAINED * ms))
         r->bound = BOUND_LATENCY;
     else
         r->bound = f.compute_ms >= f.memory_ms ? BOUND_COMPUTE : BOUND_MEMORY;
+    r->bound_name = bound_name((enum bound)r->bound);
 }
 
 /* Assigns the cost and the time of a node with several kernels to its longest kernel. */
@@ -211,7 +224,7 @@ static void share_cost(struct making *m, int mark)
     }
     r[longest].work_ms = ms;
     for (int row = m->first[mark]; row >= 0; row = m->next[row])
-        if (row != longest) r[row].cost = (struct cost){0, 0};
+        if (row != longest) r[row].flops = r[row].bytes = 0;
 }
 
 static void find_threads(struct making *m, struct profile_row *r, int mark)
@@ -230,7 +243,11 @@ static void conclude_rows(struct making *m)
     struct profile *p = m->p;
     for (int i = 0; i < p->rows; i++) {
         struct profile_row *r = &p->row[i];
-        r->ms = mean(r->step_ms, p->steps);
+        struct stats ms = stats_of(r->step_ms, p->steps);
+        r->ms = ms.mean;
+        r->std = p->steps > 1 ? ms.std : NAN;
+        r->per_step = (double)r->runs / p->steps;
+        r->run_ms = stats_of(r->each_ms, r->runs);
         r->work_ms = row_ms(p, r);
     }
     for (int mark = 0; mark < m->c->marks.marks; mark++) {

@@ -64,7 +64,7 @@ static const char *text_of(const struct profile_row *r, struct arena *a)
         graph_kind_name(r->kind), r->node, drawing_quoted(r->variant, a),
         drawing_quoted(r->shape, a), drawing_quoted(r->types, a));
     return arena_printf(a, "%s,\"FLOPs\":%.0f,\"bytes\":%.0f,\"floor us\":%.4g,\"bound by\":\"%s\"",
-                        text, r->cost.flops, r->cost.bytes, 1e3 * r->floor_ms,
+                        text, r->flops, r->bytes, 1e3 * r->floor_ms,
                         r->bound ? bound_name(r->bound) : "unknown");
 }
 
@@ -156,8 +156,8 @@ static void count_kernel(struct range_spans *s, const struct profile_row *row)
     for (int k = 0; k < s->depth; k++) {
         struct range_span *x = &s->all[s->open[k]];
         x->kernels++;
-        x->flops += row->cost.flops;
-        x->bytes += row->cost.bytes;
+        x->flops += row->flops;
+        x->bytes += row->bytes;
     }
 }
 
@@ -207,10 +207,9 @@ static void write_activities(struct drawing *d, int step)
         set_length(d, x->end_ns - x->start_ns);
         str_append(&d->w.s, d->text[r->row[i]]);
         if (row->node < 0) str_printf(&d->w.s, ",\"bytes\":%lld", (long long)x->bytes);
-        if (us > 0 && row->cost.flops > 0)
-            str_printf(&d->w.s, ",\"TFLOP/s\":%.4g", 1e-6 * row->cost.flops / us);
-        if (us > 0 && row->cost.bytes > 0)
-            str_printf(&d->w.s, ",\"GB/s\":%.4g", 1e-3 * row->cost.bytes / us);
+        if (us > 0 && row->flops > 0)
+            str_printf(&d->w.s, ",\"TFLOP/s\":%.4g", 1e-6 * row->flops / us);
+        if (us > 0 && row->bytes > 0) str_printf(&d->w.s, ",\"GB/s\":%.4g", 1e-3 * row->bytes / us);
         str_append(&d->w.s, "}");
         end(d);
     }
@@ -410,11 +409,11 @@ static void write_counters(struct drawing *d, int step)
     for (int64_t i = r->begin[step]; i < r->end[step]; i++) {
         const struct activity *x = &r->activity[i];
         const struct profile_row *row = &d->p->row[r->row[i]];
-        const struct cost *cost = &row->cost;
+        struct cost cost = {row->flops, row->bytes};
         double us = work_us(x, row), of = us > 0 ? 1 / us : 0;
         if (d->lane[i] != TRACE_KERNELS) continue;
         if (x->start_ns > busy) count_rates(d, busy, 0, 0);
-        count_rates(d, x->start_ns, 1e-3 * cost->bytes * of, 1e-6 * cost->flops * of);
+        count_rates(d, x->start_ns, 1e-3 * cost.bytes * of, 1e-6 * cost.flops * of);
         count_memory(d, r->row[i], x->start_ns);
         busy = x->end_ns;
     }

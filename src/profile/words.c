@@ -214,10 +214,10 @@ static struct work work_inside(const struct profile *p, enum phase phase, enum f
         const struct profile_row *r = &p->row[i];
         const char *last = r->range.words ? r->range.word[r->range.words - 1] : "";
         bool inside = strcmp(last, "q, k, v") != 0 && strcmp(last, "projection") != 0;
-        if (r->node < 0 || r->phase != phase || r->family != family || !inside) continue;
+        if (r->node < 0 || r->phase != phase || r->family != (int)family || !inside) continue;
         if (!range_has(&r->range, "attention") || range_has(&r->range, "recomputed")) continue;
         sum.ms += r->ms;
-        sum.flops += r->cost.flops * r->runs / p->steps;
+        sum.flops += r->flops * r->per_step;
     }
     return sum;
 }
@@ -240,7 +240,7 @@ static int family_runs(const struct profile *p, unsigned phases, enum family fam
 {
     int runs = 0;
     for (int i = 0; i < p->rows; i++)
-        if (counts(&p->row[i], phases) && p->row[i].family == family) runs += p->row[i].runs;
+        if (counts(&p->row[i], phases) && p->row[i].family == (int)family) runs += p->row[i].runs;
     return (runs + p->steps / 2) / p->steps;
 }
 
@@ -492,10 +492,10 @@ static void add_rung(struct writer *s)
     add(s, "next rung", text);
 }
 
-void words_of(const struct profile *p, struct profile_words *ret, struct arena *a)
+struct profile_words words_of(const struct profile *p, struct arena *a)
 {
-    struct writer s = {p, ret, a};
-    *ret = (struct profile_words){0};
+    struct profile_words ret = {.word = ARENA_NEW(a, struct profile_word, WORDS_MOST)};
+    struct writer s = {p, &ret, a};
     add_time(&s);
     add_events(&s);
     add_others(&s);
@@ -509,4 +509,5 @@ void words_of(const struct profile *p, struct profile_words *ret, struct arena *
     add_counters(&s);
     add_communication(&s);
     add_rung(&s);
+    return ret;
 }

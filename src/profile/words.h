@@ -7,13 +7,11 @@
 enum { WORDS_MOST = 16 };
 
 struct profile_words {
-    struct profile_word {
-        const char *about, *text; /* "top kernel", one or two sentences */
-    } word[WORDS_MOST];
+    struct profile_word *word; /* room for WORDS_MOST */
     int words;
 };
 
 /* Plans the next rung of the ladder to compare its kernels; runs nothing. */
-void words_of(const struct profile *p, struct profile_words *ret, struct arena *a);
+struct profile_words words_of(const struct profile *p, struct arena *a);
 
 #endif

@@ -6,12 +6,12 @@ static const char *by_counters(const struct run *run, int n, struct arena *a)
 {
     const char *words = "By the GPU's counters";
     for (int i = 0; i < n; i++) {
-        const struct gauge_figures *g = &run[i].gauges.figures;
-        if (!isfinite(g->dram_active) || !isfinite(g->tensor_active)) return NULL;
+        const struct gauge_range *g = run[i].figures.gauges.value;
+        if (!isfinite(g[GAUGE_DRAM].mean) || !isfinite(g[GAUGE_TENSOR].mean)) return NULL;
         words = arena_printf(a, "%s%s %s keeps memory %.0f %% busy and tensor cores %.0f %%", words,
-                             i ? ";" : ",", run[i].name, g->dram_active, g->tensor_active);
-        if (isfinite(g->sm_active))
-            words = arena_printf(a, "%s, with work on %.0f %% of its SMs", words, g->sm_active);
+                             i ? ";" : ",", run[i].name, g[GAUGE_DRAM].mean, g[GAUGE_TENSOR].mean);
+        if (isfinite(g[GAUGE_SM].mean))
+            words = arena_printf(a, "%s, with work on %.0f %% of its SMs", words, g[GAUGE_SM].mean);
     }
     return arena_printf(a, "%s.", words);
 }
@@ -22,15 +22,15 @@ static const char *by_plan(const struct run *run, int n, struct arena *a)
     const char *words = "An estimate, by the FLOPs and bytes of the plan over the measured peaks:";
     bool exceeded = false;
     for (int i = 0; i < n; i++) {
-        const struct run_figures *f = &run[i].figures;
-        const struct gauge_figures *g = &run[i].gauges.figures;
+        const struct run_summary *f = &run[i].figures;
+        const struct gauge_range *g = run[i].figures.gauges.value;
         if (!isfinite(f->plan_flops) || !isfinite(f->plan_bytes)) return NULL;
         words = arena_printf(
             a, "%s%s %s reads and writes at %.0f %% of the speed of memory and computes at %.0f %%",
             words, i ? ";" : "", run[i].name, 100 * f->plan_bytes, 100 * f->plan_flops);
-        if (isfinite(g->memory_utilization))
+        if (isfinite(g[GAUGE_MEMORY_UTILIZATION].mean))
             words = arena_printf(a, "%s (the driver saw memory in use %.0f %% of the time)", words,
-                                 g->memory_utilization);
+                                 g[GAUGE_MEMORY_UTILIZATION].mean);
         exceeded |= f->plan_flops > 1;
         if (f->plan_bytes > 1) words = arena_printf(a, "%s, caches included", words);
     }

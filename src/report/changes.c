@@ -19,7 +19,7 @@ const char *change_kind_name(enum change_kind kind)
 /* Rows of one place that are instances of one kernel. */
 struct unit {
     const char *place;
-    const struct profile_file_row *like;
+    const struct profile_row *like;
     const struct profile_file_kernel *kernel;
     double ms, per_step, *chunk;
     bool taken;
@@ -38,12 +38,12 @@ static int word_length(const char *word, int layer)
     return layer >= 0 && n > digits && strcmp(word + n - digits, number) == 0 ? n - digits : n;
 }
 
-static const char *place_of(const struct profile_file_row *r, struct arena *a)
+static const char *place_of(const struct profile_row *r, struct arena *a)
 {
     const char *text = "";
-    for (int i = 0; i < r->words; i++)
-        text = arena_printf(a, "%s%s%.*s", text, i ? " / " : "", word_length(r->word[i], r->layer),
-                            r->word[i]);
+    for (int i = 0; i < r->range.words; i++)
+        text = arena_printf(a, "%s%s%.*s", text, i ? " / " : "",
+                            word_length(r->range.word[i], r->range.layer), r->range.word[i]);
     return text;
 }
 
@@ -55,7 +55,8 @@ static bool same_place(const struct unit *x, const struct unit *y)
 static bool same_kernel(const struct unit *x, const struct unit *y)
 {
     return strcmp(x->kernel->name, y->kernel->name) == 0 &&
-           str_same(x->like->dtype, y->like->dtype) && str_same(x->like->peak_of, y->like->peak_of);
+           str_same(x->like->dtype_name, y->like->dtype_name) &&
+           str_same(x->like->peak_of, y->like->peak_of);
 }
 
 /* `first`: of the unit's rows. A row without chunks leaves the unit without them. */
@@ -70,7 +71,7 @@ static struct units units_of(const struct profile_file *p, struct arena *a)
 {
     struct units all = {.unit = ARENA_NEW(a, struct unit, p->rows + 1)};
     for (int i = 0; i < p->rows; i++) {
-        const struct profile_file_row *r = &p->row[i];
+        const struct profile_row *r = &p->row[i];
         struct unit *new = &all.unit[all.n];
         *new = (struct unit){.place = place_of(r, a), .like = r, .kernel = &p->kernel[r->kernel]};
         int at = 0;

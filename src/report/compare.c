@@ -103,7 +103,7 @@ static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static bool same_tokens_per_step(const struct run *x, const struct run *y)
 {
-    double m = x->plan.tokens_per_step, n = y->plan.tokens_per_step;
+    double m = x->plan.tokens, n = y->plan.tokens;
     return m == n || !(m > 0) || !(n > 0);
 }
 
@@ -139,17 +139,18 @@ static const char *percent_text(double share, struct arena *a)
     return isfinite(share) ? arena_printf(a, "%s %%", str_number(buffer, 100 * share, 3)) : NULL;
 }
 
-static void fill_gauges(struct table *t, int row, const struct gauge_figures *g, struct arena *a)
+static void fill_gauges(struct table *t, int row, const struct gauge_summary *g, struct arena *a)
 {
-    double per_joule = 1 / g->joules_per_token;
-    put(t, row, COLUMN_BUSY, g->utilization, arena_printf(a, "%.0f %%", g->utilization));
-    put(t, row, COLUMN_CLOCK, g->clock_mhz, arena_printf(a, "%.0f", g->clock_mhz));
-    put(t, row, COLUMN_POWER, g->power_w, arena_printf(a, "%.0f", g->power_w));
+    double per_joule = 1 / g->joules_per_token, busy = g->value[GAUGE_UTILIZATION].mean;
+    double mhz = g->value[GAUGE_CLOCK].mean, watt = g->value[GAUGE_POWER].mean;
+    put(t, row, COLUMN_BUSY, busy, arena_printf(a, "%.0f %%", busy));
+    put(t, row, COLUMN_CLOCK, mhz, arena_printf(a, "%.0f", mhz));
+    put(t, row, COLUMN_POWER, watt, arena_printf(a, "%.0f", watt));
     put(t, row, COLUMN_JOULE, per_joule, arena_printf(a, "%.3g", per_joule));
     put(t, row, COLUMN_SLOWED, g->throttled, arena_printf(a, "%.1f %%", g->throttled * 100));
 }
 
-static const char *end_cell(const struct run_figures *f, struct arena *a)
+static const char *end_cell(const struct run_summary *f, struct arena *a)
 {
     if (f->nan_iter >= 0) return arena_printf(a, "NaN at %lld", (long long)f->nan_iter);
     if (f->complete) return NULL;
@@ -159,16 +160,16 @@ static const char *end_cell(const struct run_figures *f, struct arena *a)
 static void fill_row(struct table *t, int row, const struct comparison *c, struct arena *a)
 {
     const struct run *run = c->run;
-    const struct run_figures *f = &run[row].figures, *first = &run[0].figures;
+    const struct run_summary *f = &run[row].figures;
     *table_at(t, row, COLUMN_RUN) = (struct table_cell){run[row].name, NAN};
     put(t, row, COLUMN_ITERS, (double)f->iters, count_text((double)f->iters, a));
-    double seen = (double)f->iters * run[row].plan.tokens_per_step;
+    double seen = (double)f->iters * run[row].plan.tokens;
     bool alike = true;
     for (int r = 1; r < c->runs; r++) alike &= same_tokens_per_step(&run[0], &run[r]);
     if (!alike) put(t, row, COLUMN_SEEN, seen, count_text(seen, a));
     table_at(t, row, COLUMN_END)->text = end_cell(f, a);
-    table_at(t, row, COLUMN_WALL)->text = f->wall;
-    char loss[32];
+    char loss[32], wall[WALL_TEXT];
+    if (*run_summary_wall(f, wall)) table_set_text(t, row, COLUMN_WALL, arena_strdup(a, wall));
     put(t, row, COLUMN_FINAL_VAL, f->final_val_loss,
         arena_strdup(a, str_loss(loss, f->final_val_loss)));
     if (f->nan_iter >= 0) *table_at(t, row, COLUMN_FINAL_VAL) = (struct table_cell){"NaN", NAN};
@@ -180,14 +181,14 @@ static void fill_row(struct table *t, int row, const struct comparison *c, struc
     put(t, row, COLUMN_MFU, f->mfu, percent_text(f->mfu, a));
     put(t, row, COLUMN_RUN_TOKENS, f->run_tokens_per_s, count_text(f->run_tokens_per_s, a));
     put(t, row, COLUMN_RUN_MFU, f->run_mfu, percent_text(f->run_mfu, a));
-    put(t, row, COLUMN_PLANNED, f->memory_planned, bytes_text(f->memory_planned, a));
-    put(t, row, COLUMN_PEAK, f->memory_peak, bytes_text(f->memory_peak, a));
-    fill_gauges(t, row, &run[row].gauges.figures, a);
+    put(t, row, COLUMN_PLANNED, run[row].plan.total, bytes_text(run[row].plan.total, a));
+    put(t, row, COLUMN_PEAK, f->peak_measured, bytes_text(f->peak_measured, a));
+    fill_gauges(t, row, &f->gauges, a);
     put(t, row, COLUMN_PARAMETERS, run[row].plan.parameters,
         count_text(run[row].plan.parameters, a));
     if (t->rows == 1) return;
     const struct judgement *speed = &c->speed[row];
-    double memory = f->memory_planned / first->memory_planned;
+    double memory = run[row].plan.total / run[0].plan.total;
     bool named = speed->verdict.kind > VERDICT_UNCERTAIN;
     if (row == 0) *table_at(t, 0, COLUMN_SPEED) = (struct table_cell){"1.00 x", 1};
     if (row > 0)
@@ -234,8 +235,7 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
 {
     int shared = 0;
     bool by_iter = same_tokens_per_step(a, b);
-    double of_a = by_iter ? 1 : a->plan.tokens_per_step,
-           of_b = by_iter ? 1 : b->plan.tokens_per_step;
+    double of_a = by_iter ? 1 : a->plan.tokens, of_b = by_iter ? 1 : b->plan.tokens;
     *ret_largest = *ret_last = 0;
     for (int i = 0, j = 0; i < a->evals && j < b->evals;) {
         double x = of_a * (double)a->eval[i].iter, y = of_b * (double)b->eval[j].iter;
@@ -252,7 +252,7 @@ int compare_val_loss(const struct run *a, const struct run *b, double *ret_large
 
 static const char *memory_words(const struct run *first, const struct run *r, struct arena *a)
 {
-    double more = r->figures.memory_planned / first->figures.memory_planned - 1;
+    double more = r->plan.total / first->plan.total - 1;
     if (!isfinite(more)) return NULL;
     if (fabs(more) < 5e-4) return "with the same memory";
     return arena_printf(a, "with %.1f %% %s memory", fabs(more) * 100, more < 0 ? "less" : "more");
@@ -305,7 +305,7 @@ void compare_note(struct comparison *c, const char *text, struct arena *a)
 
 const char *compare_end(const struct run *r, struct arena *a)
 {
-    const struct run_figures *f = &r->figures;
+    const struct run_summary *f = &r->figures;
     const char *why = f->why ? arena_printf(a, ": %s", f->why) : "";
     if (f->nan_iter >= 0 && f->why) return arena_printf(a, "%s diverged%s.", r->name, why);
     if (f->nan_iter >= 0)
@@ -327,6 +327,16 @@ static bool differs(const struct difference *list, int n, const char *key)
     return false;
 }
 
+/* What lowered the clock; a clock set on purpose does not count. NULL: nothing, or unknown. */
+static const char *lowered_by(const struct gauge_summary *g, struct arena *a)
+{
+    const char *text = NULL;
+    for (int i = 0; i < g->reasons; i++)
+        if (strcmp(g->by[i].name, "set clock") != 0)
+            text = text ? arena_printf(a, "%s, %s", text, g->by[i].name) : g->by[i].name;
+    return text;
+}
+
 /* Notes about clocks, because they change the times. */
 #define NOTE(...) compare_note(c, arena_printf(a, __VA_ARGS__), a)
 static void add_gauge_notes(struct comparison *c, struct arena *a)
@@ -337,12 +347,13 @@ static void add_gauge_notes(struct comparison *c, struct arena *a)
                        !differs(c->environment, c->environments, "cpu");
     for (int r = 0; r < c->runs; r++) {
         const struct run *run = &c->run[r];
-        const struct gauge_figures *g = &run->gauges.figures;
-        double change = g->clock_mhz / first->gauges.figures.clock_mhz - 1;
+        const struct gauge_summary *g = &run->figures.gauges;
+        const char *by = lowered_by(g, a);
+        double change =
+            g->value[GAUGE_CLOCK].mean / first->figures.gauges.value[GAUGE_CLOCK].mean - 1;
         if (g->throttled > slowed)
             NOTE("While %s ran, the clock of its device was lowered %.0f %% of the time%s%s.",
-                 run->name, g->throttled * 100, g->throttled_by ? ": " : "",
-                 g->throttled_by ? g->throttled_by : "");
+                 run->name, g->throttled * 100, by ? ": " : "", by ? by : "");
         if (fabs(change) > other_clock && same_device)
             NOTE("%s ran at a clock %.0f %% %s than %s, which explains part of the difference in "
                  "time.",
@@ -364,9 +375,9 @@ static void add_notes(struct comparison *c, struct arena *a)
             NOTE("Other programs used %.0f %% of the processors while %s ran, so its times are "
                  "long.",
                  run->figures.others_busy * 100, run->name);
-        if (run->gauges.figures.others > LOAD_BUSY)
+        if (run->figures.gauges.others > LOAD_BUSY)
             NOTE("Other programs were on the GPU for %.0f %% of the time while %s ran.",
-                 run->gauges.figures.others * 100, run->name);
+                 run->figures.gauges.others * 100, run->name);
     }
     const char *busy = busy_words(c->run, c->runs, a);
     if (busy) compare_note(c, busy, a);

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/own.h"
+#include "base/record.h"
 #include "base/str.h"
 #include "present/page.h"
 
@@ -54,19 +55,14 @@ static void add_sums(json_t *o, const struct run *r, const int *index, int kept)
     json_decref(of);
 }
 
-static const struct {
-    const char *name;
-    size_t offset;
-} step_columns[] = {
-    {"loss", offsetof(struct run_step, loss)},
-    {"ms", offsetof(struct run_step, ms)},
-    {"lr", offsetof(struct run_step, lr)},
-    {"grad_norm", offsetof(struct run_step, grad_norm)},
-};
+/* The curves of a run. */
+static const size_t step_columns[] = {offsetof(struct run_step, loss),
+                                      offsetof(struct run_step, ms), offsetof(struct run_step, lr),
+                                      offsetof(struct run_step, grad_norm)};
 
 static double value_at(const struct run_step *s, int column)
 {
-    return *(const double *)((const char *)s + step_columns[column].offset);
+    return *(const double *)((const char *)s + step_columns[column]);
 }
 
 /* Keeps the steps first to end - 1 with the lowest and the highest value and the first that is not
@@ -102,58 +98,31 @@ static json_t *steps_json(const struct run *r, struct arena *a)
     }
     for (int i = 0; i < n; i++)
         if (keep[i]) index[kept++] = i;
-    json_t *o = json_object(), *iter = json_array();
-    for (int k = 0; k < kept; k++)
-        json_array_append_new(iter, json_integer(r->step[index[k]].iter));
+    struct run_step *step = ARENA_NEW(a, struct run_step, n + 1);
+    for (int k = 0; k < kept; k++) step[k] = r->step[index[k]];
+    json_t *o = record_columns(run_step_record, step, kept);
+    static const char *const unused[] = {"tokens_per_s", "mfu", "plan_flops", "plan_bytes"};
+    for (int i = 0; i < COUNT_OF(unused); i++) json_object_del(o, unused[i]);
     json_object_set_new(o, "logged", json_integer(n));
-    json_object_set_new(o, "iter", iter);
-    for (int c = 0; c < COUNT_OF(step_columns); c++) {
-        json_t *list = json_array();
-        for (int k = 0; k < kept; k++)
-            json_array_append_new(list, number_or_null(value_at(&r->step[index[k]], c)));
-        json_object_set_new(o, step_columns[c].name, list);
-    }
     add_sums(o, r, index, kept);
     return o;
-}
-
-static json_t *evals_json(const struct run *r)
-{
-    json_t *iter = json_array(), *train = json_array(), *val = json_array();
-    for (int i = 0; i < r->evals; i++) {
-        json_array_append_new(iter, json_integer(r->eval[i].iter));
-        json_array_append_new(train, number_or_null(r->eval[i].train_loss));
-        json_array_append_new(val, number_or_null(r->eval[i].val_loss));
-    }
-    return json_pack("{s:o, s:o, s:o}", "iter", iter, "train", train, "val", val);
-}
-
-static json_t *plan_json(const struct run *r)
-{
-    const struct run_plan *p = &r->plan;
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters",
-        number_or_null(p->parameters), "tokens_per_step", number_or_null(p->tokens_per_step),
-        "kernels_per_step", number_or_null(p->kernels_per_step), "flops_per_step",
-        number_or_null(p->flops_per_step), "bytes_per_step", number_or_null(p->bytes_per_step),
-        "weights", number_or_null(p->weights), "gradients", number_or_null(p->gradients),
-        "optimizer", number_or_null(p->optimizer), "activations", number_or_null(p->activations),
-        "total", number_or_null(p->total), "peak", number_or_null(r->figures.memory_peak));
 }
 
 static json_t *run_json(const struct run *r, const struct run *first, struct arena *a)
 {
     return json_pack(
-        "{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o}",
         "incomparable", text_or_null(compare_why_not(first, r, a)), "name", r->name, "dir", r->dir,
         "settings", pairs(r->setting, r->settings), "environment",
-        pairs(r->environment, r->environments), "steps", steps_json(r, a), "evals", evals_json(r),
-        "plan", plan_json(r), "samples", text_or_null(r->samples), "complete", r->figures.complete,
-        "ms_median", number_or_null(r->figures.ms_median), "ms_std",
+        pairs(r->environment, r->environments), "steps", steps_json(r, a), "evals",
+        record_columns(run_eval_record, r->eval, r->evals), "plan",
+        record_json(facts_record, &r->plan), "samples", text_or_null(r->samples), "complete",
+        r->figures.complete, "ms_median", number_or_null(r->figures.ms_median), "ms_std",
         number_or_null(r->figures.ms_std), "tokens_per_s", number_or_null(r->figures.tokens_per_s),
         "plan_bytes", number_or_null(r->figures.plan_bytes), "plan_flops",
         number_or_null(r->figures.plan_flops), "seconds", number_or_null(r->figures.seconds),
-        "gauges", gauges_json(&r->gauges));
+        "gauges", gauges_json(&r->gauges), "peak", number_or_null(r->figures.peak_measured));
 }
 
 /* The table with the texts of its cells: the page shows what the terminal shows. */

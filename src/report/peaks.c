@@ -48,7 +48,7 @@ static bool raise_to(struct profile_file *p, const struct profile_file *other)
 }
 
 /* The floor of one execution, as the profiler computes it; what is unknown stays. */
-static void find_floor(const struct profile_file *p, struct profile_file_row *r)
+static void find_floor(const struct profile_file *p, struct profile_row *r)
 {
     const struct profile_file_peak *peak =
         r->peak_of ? named(p->product, p->products, r->peak_of) : NULL;
@@ -61,7 +61,7 @@ static void find_floors(struct profile_file *p, struct arena *a)
 {
     for (int i = 0; i < p->kernels; i++) p->kernel[i].floor_ms = 0;
     for (int i = 0; i < p->rows; i++) {
-        struct profile_file_row *r = &p->row[i];
+        struct profile_row *r = &p->row[i];
         find_floor(p, r);
         if (r->per_step > 0 && r->floor_ms > 0)
             p->kernel[r->kernel].floor_ms += r->per_step * r->floor_ms;

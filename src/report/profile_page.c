@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/lenient.h"
 #include "base/load.h"
+#include "base/record.h"
 #include "present/markup.h"
 #include "report/changes.h"
 #include "report/roofline.h"
@@ -64,15 +65,14 @@ static const char *const row_fields[] = {
 };
 /* clang-format on */
 
-static json_t *row_json(const struct profile_file *p, const struct profile_file_row *r,
-                        struct texts *t)
+static json_t *row_json(const struct profile_file *p, const struct profile_row *r, struct texts *t)
 {
     const char *name = p->kernel[r->kernel].name;
     const struct profile_file_launch *l = &r->launch;
-    const char *const text[] = {r->phase, r->op,      r->shape,   r->types,
-                                r->dtype, r->peak_of, r->variant, r->device_kernel,
-                                r->scope, r->bound,   name,       l->limit};
-    const double numbers[] = {r->layer,         r->family,        r->kernel,        r->flops,
+    const char *const text[] = {r->phase_name, r->op_name,    r->shape,   r->types,
+                                r->dtype_name, r->peak_of,    r->variant, r->device_kernel,
+                                r->scope,      r->bound_name, name,       l->limit};
+    const double numbers[] = {r->range.layer,   r->family,        r->kernel,        r->flops,
                               r->bytes,         r->floor_ms,      r->per_step,      r->ms,
                               r->work_ms,       r->run_ms.n,      r->run_ms.median, r->run_ms.mean,
                               r->run_ms.std,    r->run_ms.min,    r->run_ms.max,    r->dram_read,
@@ -82,7 +82,8 @@ static json_t *row_json(const struct profile_file *p, const struct profile_file_
                               l->sm_warps_most, l->waves,         l->tail};
     json_t *cells = json_array(), *range = json_array();
     for (int i = 0; i < COUNT_OF(text); i++) json_array_append_new(cells, text_index(t, text[i]));
-    for (int i = 0; i < r->words; i++) json_array_append_new(range, text_index(t, r->word[i]));
+    for (int i = 0; i < r->range.words; i++)
+        json_array_append_new(range, text_index(t, r->range.word[i]));
     json_array_append_new(cells, range);
     for (int i = 0; i < COUNT_OF(numbers); i++) json_array_append_new(cells, number(numbers[i]));
     BUG_IF(json_array_size(cells) != COUNT_OF(row_fields),
@@ -102,7 +103,7 @@ static json_t *moments_json(const struct profile_file *p)
 {
     json_t *all = json_array();
     for (int i = 0; i < p->moments; i++) {
-        const struct profile_file_moment *m = &p->moment[i];
+        const struct profile_moment *m = &p->moment[i];
         json_array_append_new(all, json_pack("[i, o, o, i]", m->row, microseconds(m->start_us),
                                              microseconds(m->end_us - m->start_us), m->lane));
     }
@@ -133,13 +134,6 @@ static json_t *memory_json(const struct profile_file *p)
 
 /* --- a profile -------------------------------------------------------------------------------- */
 
-static json_t *times_json(const struct profile_file_times *t)
-{
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "n", number(t->n), "median",
-                     number(t->median), "mean", number(t->mean), "std", number(t->std), "min",
-                     number(t->min), "max", number(t->max));
-}
-
 static json_t *peaks_json(const struct profile_file_peak *peak, int n)
 {
     json_t *all = json_array();
@@ -148,38 +142,15 @@ static json_t *peaks_json(const struct profile_file_peak *peak, int n)
     return all;
 }
 
-static json_t *phases_json(const struct profile_file *p)
-{
-    json_t *all = json_array();
-    for (int i = 0; i < p->phases; i++)
-        json_array_append_new(all, json_pack("[s, o, o]", p->phase[i].name, number(p->phase[i].ms),
-                                             number(p->phase[i].idle_ms)));
-    return all;
-}
-
-static json_t *answers_json(const struct profile_file *p)
-{
-    json_t *all = json_array();
-    for (int i = 0; i < p->answers; i++)
-        json_array_append_new(all, json_pack("[s, s]", p->answer[i].about, p->answer[i].text));
-    return all;
-}
-
+/* As in its file, without the long lists. */
 static json_t *head_json(const struct profile_file *p)
 {
-    return json_pack(
-        "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o}",
-        "name", p->name, "path", p->path, "run", p->run, "device", text_or_null(p->device),
-        "version", text_or_null(p->version), "date", text_or_null(p->date), "times_by",
-        text_or_null(p->times_by), "times_why", text_or_null(p->times_why), "replay",
-        (int)p->replay, "threads", number(p->threads), "warmup", number(p->warmup), "steps",
-        number(p->steps), "overhead", number(p->overhead), "host_ms", number(p->host_ms), "dropped",
-        number(p->dropped), "plain_ms", number(p->plain_step_ms.median), "unmatched",
-        number(p->unmatched), "dropped_why", text_or_null(p->dropped_why), "traced_by",
-        text_or_null(p->traced_by), "others",
-        number(profile_file_busy(p) > LOAD_BUSY ? p->others : NAN), "command",
-        text_or_null(p->command), "model", text_or_null(p->model));
+    struct profile_file head = *p;
+    head.rows = head.moments = head.memory.columns = head.memory.parts = head.chunks.n = 0;
+    if (!(profile_file_busy(p) > LOAD_BUSY)) head.others = NAN;
+    json_t *j = json_pack("{s:s, s:s, s:i, s:o}", "name", p->name, "path", p->path, "run", p->run,
+                          "model", text_or_null(p->model));
+    return record_add(j, profile_file_record, &head);
 }
 
 static json_t *picture_json(const struct profile_file *p, const struct roofline_frame *frame)
@@ -196,12 +167,8 @@ static json_t *profile_json_of(const struct profile_file *p, const struct roofli
     struct texts t = {json_array(), json_object()};
     json_t *j = head_json(p);
     json_t *more =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step",
-                  times_json(&p->step_ms), "idle_ms", number(p->idle_ms), "gaps", number(p->gaps),
-                  "phases", phases_json(p), "machine", text_or_null(p->machine), "machine_date",
-                  text_or_null(p->machine_date), "products", peaks_json(p->product, p->products),
-                  "copies", peaks_json(p->copy, p->copies), "answers", answers_json(p), "table",
-                  rows_json(p, &t), "moments", moments_json(p), "memory", memory_json(p),
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "ceilings", peaks_json(p->copy, p->copies),
+                  "table", rows_json(p, &t), "moments", moments_json(p), "memory", memory_json(p),
                   "roofline", picture_json(p, frame), "points", roofline_points(p, frame));
     BUG_IF(!j || !more, "a profile of the page is not JSON");
     json_object_update(j, more);

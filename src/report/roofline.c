@@ -181,19 +181,19 @@ static void print_words(struct str *s, const struct profile_file *p,
                         const struct profile_file_kernel *k, double whole)
 {
     char text[32];
-    const struct profile_file_row *r = &p->row[k->row];
+    const struct profile_row *r = &p->row[k->row];
     visible_append(s, k->name);
     str_printf(s, "\n%s, %.4g ms per step (%.3g %%), %g times\n",
                profile_file_family_name(r->family), k->ms, 100 * k->ms / whole, k->per_step);
     str_append(s, chart_value_text(text, CHART_FLOPS, rate(k)));
     str_printf(s, " at %.3g FLOP per byte, %s", intensity(k),
                chart_value_text(text, CHART_BANDWIDTH, 1e3 * k->bytes / k->work_ms));
-    if (k->floor_ms > 0 && !str_same(r->bound, "latency"))
+    if (k->floor_ms > 0 && !str_same(r->bound_name, "latency"))
         str_printf(s, "\nfloor %.4g ms; it takes %.3g times as long", k->floor_ms,
                    k->work_ms / k->floor_ms);
-    if (!r->bound) return;
+    if (!r->bound_name) return;
     str_append(s, "; bound by ");
-    visible_append(s, r->bound);
+    visible_append(s, r->bound_name);
 }
 
 static void print_point(struct markup *m, const struct panel *a, const struct profile_file *p,

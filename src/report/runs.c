@@ -148,18 +148,7 @@ static enum status parse_log(struct run *r, const char *path, const char *text, 
     return ST_OK;
 }
 
-/* --- plan.json, summary.json ------------------------------------------------------------------ */
-
-/* clang-format off */
-#define S struct run_plan
-RECORD(memory, F(REAL, "weights", weights), F(REAL, "gradients", gradients),
-       F(REAL, "optimizer", optimizer), F(REAL, "activations", activations), F(REAL, "total", total));
-RECORD(plan, F(TEXT, "plan_sha256", work), F(REAL, "parameters", parameters),
-       F(REAL, "tokens_per_step", tokens_per_step), F(REAL, "kernels_per_step", kernels_per_step),
-       F(REAL, "flops_per_step", flops_per_step), F(REAL, "bytes_per_step", bytes_per_step),
-       PART("memory", memory));
-#undef S
-/* clang-format on */
+/* --- summary.json ----------------------------------------------------------------------------- */
 
 int run_warm_steps(const struct run *r)
 {
@@ -201,21 +190,20 @@ static int64_t nan_iter_of(const struct run *r)
     return first;
 }
 
-static void derive_figures(struct run *r, struct arena *a)
+/* What the log tells; `f` has what the summary tells. */
+static void derive_figures(const struct run *r, struct run_summary *f, struct arena *a)
 {
     struct stats ms = stats_of_steps(r, offsetof(struct run_step, ms), a);
-    struct run_figures *f = &r->figures;
-    *f = (struct run_figures){.timed = ms.n, .memory_planned = r->plan.total};
-    f->others_busy = f->memory_peak = f->mfu = f->run_mfu = NAN;
+    record_take(run_summary_record, NULL, f, a);
+    f->timed = ms.n;
     f->plan_flops = median_of(r, offsetof(struct run_step, plan_flops), a);
     f->plan_bytes = median_of(r, offsetof(struct run_step, plan_bytes), a);
-    f->final_train_loss = f->final_val_loss = f->best_val_loss = NAN;
     f->seconds = r->steps ? 0 : NAN;
     f->ms_median = ms.n ? ms.median : NAN;
     f->ms_std = ms.n > 1 ? ms.std : NAN;
     f->ms_spread = ms.n > 1 ? (ms.p75 - ms.p25) / 2 : NAN;
-    f->tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.median * 1e3 : NAN;
-    f->run_tokens_per_s = ms.n ? r->plan.tokens_per_step / ms.mean * 1e3 : NAN;
+    f->tokens_per_s = ms.n ? r->plan.tokens / ms.median * 1e3 : NAN;
+    f->run_tokens_per_s = ms.n ? r->plan.tokens / ms.mean * 1e3 : NAN;
     for (int i = 0; i < r->steps; i++) { /* with log_interval=10, a line stands for ten steps */
         int64_t before = i ? r->step[i - 1].iter : r->step[i].iter - 1;
         f->seconds += r->step[i].ms * 1e-3 * (double)(r->step[i].iter - before);
@@ -235,42 +223,22 @@ static void derive_figures(struct run *r, struct arena *a)
     f->nan_iter = nan_iter_of(r);
 }
 
-/* "35.1 s = startup 1.2 + steps 16.9 + ..."; NULL: the file does not say. */
-static const char *wall_of(json_t *summary, struct arena *a)
+/* What summary.json (NULL: there is none) has, else what the log tells. */
+static void find_figures(struct run *r, const json_t *summary, struct arena *a)
 {
-    json_t *wall = json_object_get(summary, "wall_s"), *part;
-    const char *word, *s = "";
-    double all = 0;
-    json_object_foreach(wall, word, part) {
-        double x = json_number_value(part);
-        if (!(x >= 0.05)) continue;
-        s = arena_printf(a, "%s%s %s %.1f", s, *s ? " +" : "", word, x);
-        all += x;
-    }
-    return all > 0 ? arena_printf(a, "%.1f s =%s", all, s) : NULL;
-}
-
-static void prefer_summary(struct run_figures *f, json_t *summary, struct arena *a)
-{
-    f->end = lenient_text(summary, "end", a);
-    f->why = lenient_text(summary, "why", a);
-    f->wall = wall_of(summary, a);
-    double iters = lenient_number(summary, "iters");
-    if (lenient_is_count(iters)) f->iters = (int64_t)iters;
-    f->seconds = lenient_number_or(summary, "seconds", f->seconds);
-    f->ms_median = lenient_number_or(summary, "ms_median", f->ms_median);
-    f->ms_std = lenient_number_or(summary, "ms_std", f->ms_std);
-    f->tokens_per_s = lenient_number_or(summary, "tokens_per_s", f->tokens_per_s);
-    f->mfu = lenient_number(summary, "mfu");
-    f->run_mfu = lenient_number(summary, "run_mfu");
-    f->run_tokens_per_s = lenient_number_or(summary, "run_tokens_per_s", f->run_tokens_per_s);
-    f->final_val_loss = lenient_number_or(summary, "final_val_loss", f->final_val_loss);
-    f->best_val_loss = lenient_number_or(summary, "best_val_loss", f->best_val_loss);
-    f->memory_peak =
-        lenient_number_or(summary, "peak_measured", lenient_number(summary, "peak_rss"));
-    f->others_busy = lenient_number(summary, "others_busy");
-    f->complete = json_is_true(json_object_get(summary, "complete"));
+    struct run_summary log, *f = &r->figures;
+    derive_figures(r, &log, a);
+    *f = log;
+    record_take(run_summary_record, summary, f, a);
+    record_fill(run_summary_record, f, &log);
+    if (f->iters < 0) f->iters = log.iters;
+    if (isnan(f->peak_measured)) f->peak_measured = f->peak_rss;
     if (str_same(f->end, "nan") && f->nan_iter < 0) f->nan_iter = f->iters;
+    struct gauge_summary *g = &f->gauges;
+    bool few = json_is_null(json_object_get(summary, "gauges"));
+    if (!few) gauges_fill(&r->gauges, g);
+    if (isnan(g->joules_per_token))
+        g->joules_per_token = g->value[GAUGE_POWER].mean / f->run_tokens_per_s;
 }
 
 /* --- the directory ---------------------------------------------------------------------------- */
@@ -330,7 +298,6 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     struct run r = {.dir = lenient_utf8(dir, (int64_t)strlen(dir), a)};
     const char *slash = strrchr(full, '/');
     r.name = lenient_utf8(slash + 1, (int64_t)strlen(slash + 1), a);
-    gauges_init(&r.gauges);
     TRY(read_log(&r, dir, a));
 
     char *text;
@@ -349,15 +316,11 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     r.vocabulary_sha256 = lenient_text(object, "vocabulary_sha256", a);
     json_decref(object);
     TRY(read_object(arena_printf(a, "%s/plan.json", dir), true, a, &object));
-    record_take(&plan_record, object, &r.plan, a);
+    record_take(facts_record, object, &r.plan, a);
     json_decref(object);
-    derive_figures(&r, a);
     TRY(read_object(arena_printf(a, "%s/summary.json", dir), true, a, &object));
-    if (object) prefer_summary(&r.figures, object, a);
-    gauges_conclude(&r.gauges, json_object_get(object, "gauges"), a);
+    find_figures(&r, object, a);
     json_decref(object);
-    struct gauge_figures *g = &r.gauges.figures;
-    if (isnan(g->joules_per_token)) g->joules_per_token = g->power_w / r.figures.run_tokens_per_s;
     *ret_run = r;
     return ST_OK;
 }

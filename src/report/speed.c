@@ -9,7 +9,7 @@
 static const char *plan_of(const struct run *r, struct arena *a)
 {
     struct str s = {0};
-    if (!r->plan.work) return NULL;
+    if (!r->plan.work[0]) return NULL;
     str_append(&s, r->plan.work);
     for (int i = 0; i < r->environments; i++)
         if (strcmp(r->environment[i].key, "date") != 0)
@@ -30,9 +30,9 @@ static struct timed timed_of(const struct run *r, bool turns, struct arena *a)
         if (turns) turn[t.n] = (struct timed_turn){r->turn[i].of, r->turn[i].turn};
         ms[t.n++] = turns ? r->turn[i].ms : r->step[i].ms;
     }
-    t.work = r->plan.tokens_per_step;
+    t.work = r->plan.tokens;
     t.plan = plan_of(r, a);
-    t.others = fmax(r->figures.others_busy, r->gauges.figures.others);
+    t.others = fmax(r->figures.others_busy, r->figures.gauges.others);
     return t;
 }
 

@@ -82,8 +82,8 @@ enum { NAME_MOST = 48 }; /* bytes of a device kernel name that are shown */
 /* --- fields ----------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define S struct profile_file_times
-RECORD(times, F(WHOLE, "n", n), T("median", median), T("mean", mean), T("std", std),
+#define S struct stats
+RECORD(times, F(INT, "n", n), T("median", median), T("mean", mean), T("std", std),
        T("min", min), T("max", max), T("p95", p95));
 #undef S
 
@@ -95,25 +95,25 @@ RECORD(launch, F(WHOLE, "blocks", blocks), F(WHOLE, "threads", threads),
        F(TEXT, "limit", limit), T("waves", waves), T("tail", tail));
 #undef S
 
-#define S struct profile_file_row
+#define S struct profile_row
 RECORD(threads, T("busy_ms", busy_ms), T("busiest_ms", busiest_ms));
 RECORD(counters, F(WHOLE, "dram_read", dram_read), F(WHOLE, "dram_written", dram_written),
        F(WHOLE, "dram_of_node", dram_of_node), T("tensor_active", tensor_active),
        T("sm_active", sm_active), T("dram_busy", dram_busy));
-RECORD(row, F(TEXT, "plan", plan), F(INDEX, "node", node), F(TEXT, "op", op),
-       F(TEXT, "dtype", dtype), F(TEXT, "peak_of", peak_of), F(TEXT, "shape", shape),
-       F(TEXT, "types", types), F(TEXT, "phase", phase), F(INDEX, "layer", layer),
-       F(TEXT, "scope", scope), F(TEXTS, "range", word, N(words)), F(TEXT, "family", family_name),
+RECORD(row, F(TEXT, "plan", plan), F(INDEX, "node", node), F(TEXT, "op", op_name),
+       F(TEXT, "dtype", dtype_name), F(TEXT, "peak_of", peak_of), F(TEXT, "shape", shape),
+       F(TEXT, "types", types), F(TEXT, "phase", phase_name), F(INDEX, "layer", range.layer),
+       F(TEXT, "scope", scope), F(TEXTS, "range", range.word, N(range.words), .most = RANGE_DEPTH), F(TEXT, "family", family_name),
        F(TEXT, "kernel", variant), F(TEXT, "device_kernel", device_kernel),
        F(WHOLE, "flops", flops), F(WHOLE, "bytes", bytes), T("floor_ms", floor_ms),
-       F(TEXT, "bound", bound), T("per_step", per_step), T("ms_per_step", ms),
+       F(TEXT, "bound", bound_name), T("per_step", per_step), T("ms_per_step", ms),
        T("std_per_step", std), F(SERIES, "chunk_ms", chunk_ms, N(chunks), .digits = 7),
        T("work_ms_per_step", work_ms), T("hidden_ms_per_step", hidden_ms),
        F(ONE, "run_ms", run_ms, .of = &times_record), PART("threads", threads),
        PART("counters", counters), F(ONE, "launch", launch, .of = &launch_record));
 #undef S
 
-#define S struct profile_file_moment
+#define S struct profile_moment
 TUPLE(moment, F(INT, "row", row), T("start_us", start_us), T("end_us", end_us),
       F(INT, "lane", lane));
 #undef S
@@ -122,7 +122,7 @@ TUPLE(moment, F(INT, "row", row), T("start_us", start_us), T("end_us", end_us),
 TUPLE(column, F(INT, "row", row), F(WHOLES, "bytes", bytes, N(parts)));
 #undef S
 
-#define S struct profile_file_answer
+#define S struct profile_word
 RECORD(answer, F(TEXT, "about", about), F(TEXT, "text", text));
 #undef S
 
@@ -185,36 +185,31 @@ static double or_zero(double x)
     return isfinite(x) ? x : 0;
 }
 
-static void check_row(struct profile_file_row *r, int chunks, struct arena *a)
+static void check_row(struct profile_row *r, int chunks)
 {
     r->family = profile_file_family(r->family_name);
     r->ms = or_zero(r->ms);
     if (r->chunks != chunks || !chunks) r->chunk_ms = NULL;
     if (isnan(r->work_ms)) r->work_ms = r->ms; /* older files */
-    if (r->words > PROFILE_FILE_DEPTH) r->words = PROFILE_FILE_DEPTH;
-    if (r->words) return;
-    const char **word = ARENA_NEW(a, const char *, 1);
-    word[r->words++] = r->phase ? r->phase : "step";
-    r->word = word;
+    if (!r->range.words) r->range.word[r->range.words++] = r->phase_name ? r->phase_name : "step";
 }
 
-static bool same_kernel(const struct profile_file_row *x, const struct profile_file_row *y)
+bool profile_row_same(const struct profile_row *x, const struct profile_row *y)
 {
-    return str_same(x->op, y->op) && str_same(x->shape, y->shape) && str_same(x->dtype, y->dtype) &&
-           str_same(x->peak_of, y->peak_of) && str_same(x->variant, y->variant) &&
-           str_same(x->device_kernel, y->device_kernel);
+    return str_same(x->op_name, y->op_name) && str_same(x->shape, y->shape) &&
+           str_same(x->dtype_name, y->dtype_name) && str_same(x->peak_of, y->peak_of) &&
+           str_same(x->variant, y->variant) && str_same(x->device_kernel, y->device_kernel);
 }
 
-static void name_kernel(struct profile_file_kernel *k, const struct profile_file_row *r,
-                        struct arena *a)
+static void name_kernel(struct profile_file_kernel *k, const struct profile_row *r, struct arena *a)
 {
     const char *variant = r->variant ? r->variant : "unnamed";
-    if (!r->op) {
+    if (!r->op_name) {
         k->label = variant;
         k->name = arena_printf(a, "%s (%s)", variant, families[r->family]);
         return;
     }
-    k->label = r->shape ? arena_printf(a, "%s %s", r->op, r->shape) : r->op;
+    k->label = r->shape ? arena_printf(a, "%s %s", r->op_name, r->shape) : r->op_name;
     if (r->device_kernel) variant = r->device_kernel;
     k->name = arena_printf(a, "%s %.*s", k->label, utf8_fit(variant, NAME_MOST), variant);
 }
@@ -223,8 +218,8 @@ static void join_kernels(struct profile_file *p, struct arena *a)
 {
     p->kernel = ARENA_NEW(a, struct profile_file_kernel, p->rows + 1);
     for (int i = 0; i < p->rows; i++) {
-        struct profile_file_row *r = &p->row[i];
-        while (r->kernel < p->kernels && !same_kernel(&p->row[p->kernel[r->kernel].row], r))
+        struct profile_row *r = &p->row[i];
+        while (r->kernel < p->kernels && !profile_row_same(&p->row[p->kernel[r->kernel].row], r))
             r->kernel++;
         struct profile_file_kernel *k = &p->kernel[r->kernel];
         if (r->kernel == p->kernels) {
@@ -253,7 +248,7 @@ static void join_kernels(struct profile_file *p, struct arena *a)
         (n) = kept;                                   \
     } while (0)
 
-static bool is_moment(const struct profile_file *p, const struct profile_file_moment *m)
+static bool is_moment(const struct profile_file *p, const struct profile_moment *m)
 {
     return m->row >= 0 && m->row < p->rows && m->lane >= 0 && m->lane < PROFILE_FILE_LANES &&
            m->start_us <= m->end_us;
@@ -286,17 +281,6 @@ static void check_memory(struct profile_file *p, struct arena *a)
         c->time_us = c->row >= 0 ? start[c->row] : NAN;
     }
     if (m->peak >= m->columns) m->peak = -1;
-}
-
-static void join_phases(struct profile_file *p)
-{
-    for (int i = 0; i < p->phase_n && p->phases < PROFILE_FILE_PHASES; i++) {
-        struct profile_file_phase *phase = &p->phase[p->phases++];
-        *phase = (struct profile_file_phase){p->phase_ms[i].name, p->phase_ms[i].x, 0};
-        for (int k = 0; k < p->phase_idle_n; k++)
-            if (!strcmp(p->phase_idle_ms[k].name, phase->name))
-                phase->idle_ms = p->phase_idle_ms[k].x;
-    }
 }
 
 /* The largest copy that fits in L2, the largest copy of all, and on a CPU the fastest one, because
@@ -402,9 +386,8 @@ enum status profile_file_read(const char *path, const char *name, struct arena *
         p.idle_ms = or_zero(p.idle_ms);
         if (c->n > CHUNKS_MOST || c->plain_n != c->n || c->step_n != c->n || c->idle_n != c->n)
             c->n = 0;
-        for (int i = 0; i < p.rows; i++) check_row(&p.row[i], c->n, a);
+        for (int i = 0; i < p.rows; i++) check_row(&p.row[i], c->n);
         join_kernels(&p, a);
-        join_phases(&p);
         check_machine(&p);
         KEEP(p.moment, p.moments, is_moment(&p, &p.moment[i]));
         KEEP(p.answer, p.answers, p.answer[i].about && p.answer[i].text);

@@ -7,10 +7,12 @@
 
 #include "base/arena.h"
 #include "base/floor.h"
+#include "base/stats.h"
+
+struct step_launch;
 
 enum {
     PROFILE_FILE_VERSION = 1,
-    PROFILE_FILE_DEPTH = 6, /* words of a range */
     PROFILE_FILE_PARTS = 16,
     PROFILE_FILE_FAMILIES = 13, /* the last: of a family that is not in the list */
 };
@@ -18,11 +20,6 @@ enum {
 /* Index in the list of families, which selects the color in pictures. */
 int profile_file_family(const char *name);
 const char *profile_file_family_name(int family);
-
-/* Statistics of one execution; NAN if the file lacks them. */
-struct profile_file_times {
-    double n, median, mean, std, min, max, p95;
-};
 
 /* How a kernel of Strobe's own is launched on a GPU; NAN and NULL: unknown, as in older files. */
 struct profile_file_launch {
@@ -33,27 +30,52 @@ struct profile_file_launch {
     double waves, tail;
 };
 
-struct profile_file_row {
-    const char *plan, *op, *dtype, *peak_of, *shape, *types; /* NULL if the row is not a node */
-    const char *phase, *scope, *variant, *device_kernel, *bound, *family_name;
-    int node, family, layer; /* node: of the plan, or -1; layer: a block of the model, or -1 */
-    const char **word;       /* of the range, from the phase inwards */
-    int words;               /* 1 to PROFILE_FILE_DEPTH */
-    double flops, bytes, floor_ms; /* per execution */
-    double per_step;               /* executions per step */
-    double ms;                     /* per step; rows and idle time add up to the mean step */
-    double std;                    /* of `ms`, over the steps; NAN: unknown */
-    double hidden_ms;              /* per step: time that overlaps an earlier row */
-    double busy_ms, busiest_ms;    /* per step, of the host's threads; NAN: not observed */
-    double *chunk_ms;              /* one for each chunk; NULL: unknown */
+/* The part of the model that a node belongs to: "forward", "block 3", "attention", "scores". The
+ * update has the name of its optimizer. */
+enum { RANGE_DEPTH = 6 };
+struct range {
+    const char *word[RANGE_DEPTH];
+    int words; /* at least 1 */
+    int layer; /* block of the model, -1 outside; set for stored gradients, too */
+};
+
+/* A node of one of the step's plans, or one kernel of a node if the device reports its kernels. */
+struct profile_row {
+    const char *plan, *op_name, *dtype_name, *peak_of; /* NULL if the row is not a node */
+    const char *shape;
+    const char *types; /* "f32 (4,32), f32 (32,8) -> f32 (4,8)" */
+    const char *phase_name, *scope, *bound_name, *family_name;
+    const char *variant;       /* the kernel row: "onednn" */
+    const char *device_kernel; /* its name on the device; NULL: not reported */
+    int node, family;          /* node: of the plan, or -1 */
+    struct range range;
+    double flops, bytes; /* per execution; the longest kernel of a node has the whole work */
+    double floor_ms;     /* per execution: FLOPs or bytes at the ceilings, the longer of the two */
+    double per_step;     /* executions per step */
+    double ms;           /* mean per step: rows and idle time add up to the step */
+    double std;          /* of `ms`, over the steps; NAN: unknown */
+    double work_ms;   /* time that the work took, mean or if busy median: all kernels of the node,
+                          * or 0 */
+    double hidden_ms; /* mean per step: time that overlaps an earlier row */
+    /* Working time of the host's threads per step, the mean over the threads, and that of the
+     * busiest thread of each kernel; NAN: not observed. */
+    double busy_ms, busiest_ms;
+    double *chunk_ms; /* one for each chunk; NULL: unknown */
     int chunks;
-    /* Hardware counters of one execution; all NAN: there are none. dram_of_node: bytes of all
-     * kernels of the node, beside `bytes`. */
+    /* Hardware counters of one execution, the mean over those of one step (backend/counters.h); all
+     * NAN: there are none. dram_of_node: bytes of all kernels of the node, beside `bytes`. */
     double dram_read, dram_written, dram_of_node, tensor_active, sm_active, dram_busy;
     struct profile_file_launch launch;
-    double work_ms; /* time of the FLOPs and bytes: of all kernels of the node, or 0 */
-    struct profile_file_times run_ms;
-    int kernel; /* index of its kernel */
+    struct stats run_ms; /* of one execution */
+    int kernel;          /* index of its kernel */
+    /* Not in the file: what the program that measures knows (profile/profile.h). */
+    unsigned kind, phase, op, dtype, precision, bound; /* of these enums */
+    const char *device_short;                          /* device_kernel, shortened for tables */
+    double *each_ms, *step_ms; /* each execution over all steps; each step */
+    int runs;                  /* executions over all steps */
+    int counted;               /* those with hardware counters */
+    bool unseen;               /* a library distributes the work over threads, unreported */
+    const struct step_launch *launched; /* of a kernel of Strobe's own on a GPU; NULL: unknown */
 };
 
 /* Rows with the same work and the same kernel. */
@@ -64,9 +86,10 @@ struct profile_file_kernel {
     double per_step, ms, work_ms, flops, bytes, floor_ms; /* per step */
 };
 
-struct profile_file_moment {
-    int row, lane;
+struct profile_moment { /* of the timeline */
+    int row;
     double start_us, end_us;
+    int lane; /* 0: kernels; 1: copies that overlap kernels */
 };
 
 /* Planned memory while each kernel runs. */
@@ -90,7 +113,7 @@ struct profile_file_peak {
     double rate;
 };
 
-enum { PROFILE_FILE_PEAKS = 8, PROFILE_FILE_PHASES = 8, PROFILE_FILE_LANES = 8 };
+enum { PROFILE_FILE_PEAKS = 8, PROFILE_FILE_LANES = 8 };
 
 /* The machine that the ceilings are of. Records of equal machines differ only in what was measured
  * when. */
@@ -102,11 +125,6 @@ struct profile_file_machine {
     } * copy; /* as in the file */
     int copies;
     struct ceilings ceilings;
-};
-
-struct profile_file_phase {
-    const char *name;
-    double ms, idle_ms; /* means per step; `ms` includes idle_ms */
 };
 
 /* Neighbouring steps: what verdicts compare. Profiles with the same `of` took turns with each
@@ -132,36 +150,36 @@ struct profile_file {
     double counted; /* kernels of a step with hardware counters */
     const char *counters_why;
     /* Of profiled steps, of steps without profiling; of idle_ms, over the steps. */
-    struct profile_file_times step_ms, plain_step_ms, idle_step_ms;
+    struct stats step_ms, plain_step_ms, idle_step_ms;
     double idle_ms, gaps; /* means per step */
     struct profile_file_chunks chunks;
     const char *commit, *work; /* of the program; plan_sha256; NULL: unknown */
     double others, processors; /* those that other programs kept busy, and all; NAN: unknown */
     struct figure *phase_ms, *phase_idle_ms; /* as in the file */
     int phase_n, phase_idle_n;
-    struct profile_file_phase phase[PROFILE_FILE_PHASES]; /* both */
-    int phases;
     const char *machine, *machine_date; /* device and date of the peaks; NULL: unknown */
     struct profile_file_machine of;     /* the same, in more detail */
     struct profile_file_peak *product, copy[3];
     int products, copies;
-    bool raised;                 /* peaks.h raised a ceiling */
-    struct profile_file_answer { /* its summary: "top kernel", and a sentence or two */
+    bool raised;          /* peaks.h raised a ceiling */
+    struct profile_word { /* its summary: "top kernel", and a sentence or two */
         const char *about, *text;
     } * answer;
     int answers;
-    struct profile_file_row *row;
+    struct profile_row *row;
     int rows;
     struct profile_file_kernel *kernel;
     int kernels;
     const char *moment_fields;
-    struct profile_file_moment *moment; /* of the step nearest to the median, `shown` */
+    struct profile_moment *moment; /* of the step nearest to the median, `shown` */
     int moments, shown;
     struct profile_file_memory memory;
 };
 
 struct record;
 extern const struct record *const profile_file_record;
+/* Whether both are the same work by the same kernel. */
+bool profile_row_same(const struct profile_row *x, const struct profile_row *y);
 /* `name`: how tables and pages name the profile. */
 enum status profile_file_read(const char *path, const char *name, struct arena *a,
                               struct profile_file *ret_profile);

@@ -32,6 +32,40 @@ struct run_turn {
     double ms; /* median of its iterations */
 };
 
-extern const struct record *const run_step_record, *const run_eval_record, *const run_turn_record;
+enum { GAUGE_REASONS = 8 };
+enum gauge_value {
+    GAUGE_UTILIZATION,
+    GAUGE_CLOCK,
+    GAUGE_POWER,
+    GAUGE_MEMORY,
+    GAUGE_TEMPERATURE,
+    GAUGE_MEMORY_UTILIZATION,
+    GAUGE_SM,
+    GAUGE_TENSOR,
+    GAUGE_DRAM,
+    GAUGE_VALUES
+};
+/* Their fields. */
+#define GAUGE_FIELDS(X)                                                                          \
+    X("utilization", GAUGE_UTILIZATION), X("clock_mhz", GAUGE_CLOCK), X("power_w", GAUGE_POWER), \
+        X("memory_bytes", GAUGE_MEMORY), X("temperature_c", GAUGE_TEMPERATURE),                  \
+        X("memory_utilization", GAUGE_MEMORY_UTILIZATION), X("sm_active", GAUGE_SM),             \
+        X("tensor_active", GAUGE_TENSOR), X("dram_active", GAUGE_DRAM)
+
+/* A telemetry sample: an interval, which ends at `iter`, and the means of what was sampled in it.
+ * Unknown values are NAN, and have no key. */
+struct gauge_reading {
+    int64_t iter;
+    double ms;                           /* its length */
+    bool steady;                         /* during training, after the first steps */
+    double value[GAUGE_VALUES];          /* means over time */
+    double clock_max_mhz, power_limit_w; /* at its end */
+    double throttled;                    /* fraction of the time in which the clock was throttled */
+    int throttle;                        /* all reasons of that time (backend/sample.h); not read */
+    double seconds; /* read: from the begin of the first reading to the end of this one */
+};
+
+extern const struct record *const run_step_record,
+    *const run_eval_record, *const run_turn_record, *const gauge_reading_record;
 
 #endif

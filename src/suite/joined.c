@@ -48,8 +48,8 @@ void joined_add(struct joined *j, int side, int64_t T, const struct profile *p)
         const struct profile_row *r = &p->row[i];
         if (r->phase > PHASE_BACKWARD) continue;
         if (!(r->ms > 0)) continue;
-        add(find(j, T, r->phase, name_of(j->by, r, j->a), false), side, r->ms,
-            (double)r->runs / p->steps, profile_ms(p, 1u << r->phase));
+        add(find(j, T, r->phase, name_of(j->by, r, j->a), false), side, r->ms, r->per_step,
+            profile_ms(p, 1u << r->phase));
     }
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD; phase++)
         add(find(j, T, (enum phase)phase, family_name(FAMILY_IDLE), true), side, p->idle_ms[phase],

@@ -69,8 +69,8 @@ static void set_row(struct table *t, int row, const struct ladder_rung *r, struc
         table_set_text(t, row, VERDICT, judge_name(&r->speed));
     }
     table_set(t, row, FIRST, 3, r->times_first, a);
-    table_set_bytes(t, row, MEMORY, r->facts.total, a);
-    table_set(t, row, KERNELS, 0, (double)r->facts.kernels, a);
+    table_set_bytes(t, row, MEMORY, (int64_t)r->facts.total, a);
+    table_set(t, row, KERNELS, 0, r->facts.kernels, a);
     if (r->mfu > 0) table_set(t, row, MFU, 3, 100 * r->mfu, a);
     if (r->error > 0) table_set_error(t, row, ERROR, r->error, a);
     table_set(t, row, LOSS, 5, r->loss, a);

@@ -171,8 +171,8 @@ static double most_apart(const struct run *x, const struct run *y)
 static void set_run(struct table *t, int row, const struct run *r, const struct run *slow,
                     struct arena *a)
 {
-    const struct run_figures *f = &r->figures;
-    const struct gauge_figures *g = &r->gauges.figures;
+    const struct run_summary *f = &r->figures;
+    const struct gauge_range *g = f->gauges.value;
     table_set_text(t, row, RUN, r == slow ? "slow" : "flash");
     set_known(t, row, MS, 4, f->ms_median, a);
     set_known(t, row, STD, 2, f->ms_std, a);
@@ -184,13 +184,13 @@ static void set_run(struct table *t, int row, const struct run *r, const struct 
     set_known(t, row, VAL_LOSS, 5, f->final_val_loss, a);
     set_known(t, row, BEST, 5, f->best_val_loss, a);
     if (r != slow) set_known(t, row, APART, 2, most_apart(r, slow), a);
-    set_known(t, row, BUSY, 3, g->utilization, a);
-    set_known(t, row, CLOCK, 4, g->clock_mhz, a);
-    set_known(t, row, POWER, 3, g->power_w, a);
-    set_known(t, row, ENERGY, 3, g->joules_per_token, a);
-    set_known_bytes(t, row, PLANNED, f->memory_planned, a);
-    set_known_bytes(t, row, PEAK, f->memory_peak, a);
-    set_known(t, row, KERNELS, 0, r->plan.kernels_per_step, a);
+    set_known(t, row, BUSY, 3, g[GAUGE_UTILIZATION].mean, a);
+    set_known(t, row, CLOCK, 4, g[GAUGE_CLOCK].mean, a);
+    set_known(t, row, POWER, 3, g[GAUGE_POWER].mean, a);
+    set_known(t, row, ENERGY, 3, f->gauges.joules_per_token, a);
+    set_known_bytes(t, row, PLANNED, r->plan.total, a);
+    set_known_bytes(t, row, PEAK, f->peak_measured, a);
+    set_known(t, row, KERNELS, 0, r->plan.kernels, a);
 }
 
 static enum status read_runs(const struct suite_request *r, struct sheet *ret, struct arena *a)

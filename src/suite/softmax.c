@@ -40,7 +40,7 @@ static double written_by(const struct profile *p, const struct profile_row *r)
     const struct step *s = &p->engine->program.plan[r->kind].step[r->node];
     double bytes = 0;
     for (int i = 0; i < s->call.n_out; i++) bytes += (double)type_bytes(&s->call.out_type[i]);
-    return bytes < r->cost.bytes ? bytes : r->cost.bytes;
+    return bytes < r->bytes ? bytes : r->bytes;
 }
 
 bool softmax_pair_of(const struct profile *p, struct softmax_pair *ret)
@@ -57,11 +57,11 @@ bool softmax_pair_of(const struct profile *p, struct softmax_pair *ret)
         if (!inner && !range_has(&r->range, "softmax")) continue;
         bool matmul = r->family == FAMILY_MATMUL;
         struct softmax_side *to = matmul ? &ret->matmuls : &ret->softmax;
-        double runs = (double)r->runs / p->steps, written = runs * written_by(p, r);
+        double runs = r->per_step, written = runs * written_by(p, r);
         to->ms += r->ms;
-        to->flops += runs * r->cost.flops;
+        to->flops += runs * r->flops;
         to->written += written;
-        to->read += runs * r->cost.bytes - written;
+        to->read += runs * r->bytes - written;
         if (matmul && scores) ret->matrix += written;
         double *ms = matmul ? matmuls_ms : softmax_ms;
         for (int k = 0; k < p->steps; k++) ms[k] += r->step_ms[k];

@@ -247,75 +247,11 @@ enum status rundir_write_plan(const struct dir *dir, const struct program *p)
     return st;
 }
 
-static json_t *known(double x)
-{
-    return x >= 0 ? json_real(x) : json_null();
-}
-
-static json_t *telemetry_json(const struct run_summary *s)
-{
-    const struct gauge_summary *g = &s->gauges;
-    if (g->samples == 0) return json_null();
-    json_t *by = json_object();
-    for (int i = 0; i < THROTTLE_COUNT; i++)
-        if (g->by[i] > 0) json_object_set_new(by, throttle_name(i), json_real(g->by[i]));
-    json_t *o =
-        json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "samples", g->samples,
-                  "sample_ms", known(g->sample_ms), "seconds", known(g->seconds), "clock_max_mhz",
-                  known(g->clock_max_mhz), "power_limit_w", known(g->power_limit_w), "energy_j",
-                  known(g->energy_j), "joules_per_token", number_or_null(s->joules_per_token),
-                  "throttled", known(g->throttled), "throttled_by", by, "others", known(g->others));
-    for (int i = 0; i < GAUGE_VALUES; i++)
-        json_object_set_new(o, gauge_name(i),
-                            g->value[i].mean < 0
-                                ? json_null()
-                                : json_pack("{s:f, s:f, s:f}", "mean", g->value[i].mean, "min",
-                                            g->value[i].min, "max", g->value[i].max));
-    return o;
-}
-
-const char *const wall_words[WALL_PARTS] = {"startup",     "steps", "evaluation",
-                                            "checkpoints", "turns", "other"};
-
-const char *run_summary_wall(const struct run_summary *s, char buffer[WALL_TEXT])
-{
-    double all = 0;
-    int used;
-    for (int i = 0; i < WALL_PARTS; i++) all += s->wall_s[i];
-    used = snprintf(buffer, WALL_TEXT, "%.1f s =", all);
-    for (int i = 0; i < WALL_PARTS; i++) {
-        if (i == WALL_TURNS && !(s->wall_s[i] > 0)) continue;
-        used += snprintf(buffer + used, (size_t)(WALL_TEXT - used), "%s %s %.1f", i ? " +" : "",
-                         wall_words[i], s->wall_s[i]);
-    }
-    return buffer;
-}
-
-static json_t *wall_json(const struct run_summary *s)
-{
-    json_t *o = json_object();
-    for (int i = 0; i < WALL_PARTS; i++)
-        json_object_set_new(o, wall_words[i], number_or_null(s->wall_s[i]));
-    return o;
-}
-
 void run_summary_print_json(const struct run_summary *s, struct str *out)
 {
-    json_t *object = json_pack(
-        "{s:i, s:I, s:b, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, "
-        "s:o, s:I, "
-        "s:o, s:o}",
-        "v", 1, "iters", (json_int_t)s->iters, "complete", s->complete, "end", s->end, "why",
-        s->why[0] ? s->why : NULL, "seconds", number_or_null(s->seconds), "ms_median",
-        number_or_null(s->ms_median), "ms_std", number_or_null(s->ms_std), "tokens_per_s",
-        number_or_null(s->tokens_per_s), "mfu", number_or_null(s->mfu), "run_tokens_per_s",
-        number_or_null(s->run_tokens_per_s), "run_mfu", number_or_null(s->run_mfu),
-        "final_train_loss", number_or_null(s->final_train_loss), "final_val_loss",
-        number_or_null(s->final_val_loss), "best_val_loss", number_or_null(s->best_val_loss),
-        "best_iter", (json_int_t)s->best_iter, "others_busy", number_or_null(s->others_busy),
-        "peak_measured", s->peak_measured < 0 ? json_null() : json_integer(s->peak_measured),
-        "peak_rss", (json_int_t)s->peak_rss, "gauges", telemetry_json(s), "wall_s", wall_json(s));
-    json_print_with(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9), out);
+    json_t *j = record_add(json_pack("{s:i}", "v", RUN_VERSION), run_summary_record, s);
+    if (!s->gauges.samples) json_object_set_new(j, "gauges", json_null());
+    json_print_with(j, JSON_INDENT(2) | JSON_REAL_PRECISION(9), out);
 }
 
 enum status rundir_write_summary(const struct dir *dir, const struct run_summary *s)

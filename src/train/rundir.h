@@ -8,43 +8,7 @@
 
 #include "base/dir.h"
 #include "engine/facts.h"
-#include "engine/gauge.h"
-
-/* Where the wall time of a training went: from the claim of its directory to the first iteration;
- * updates; evaluations; waiting for checkpoints to be written; waiting for turns; all else. */
-enum wall_part {
-    WALL_STARTUP,
-    WALL_STEPS,
-    WALL_EVALUATION,
-    WALL_CHECKPOINTS,
-    WALL_TURNS,
-    WALL_OTHER,
-    WALL_PARTS
-};
-extern const char *const wall_words[WALL_PARTS];
-
-/* The result of a run: summary.json. Losses are NAN if there was no evaluation. */
-struct run_summary {
-    int64_t iters;
-    /* training and evaluation time; NAN for a resumed run, whose times are in the log */
-    double seconds;
-    double wall_s[WALL_PARTS]; /* of this process; they add up to all of its wall time */
-    double ms_median, ms_std, tokens_per_s; /* per step, excluding the first ones */
-    double mfu;                       /* from ms_median; NAN: the peak of this machine is unknown */
-    double run_tokens_per_s, run_mfu; /* all tokens of these steps over all of their time */
-    double final_train_loss, final_val_loss, best_val_loss;
-    int64_t best_iter;
-    double others_busy;    /* fraction of the processors that other programs used; NAN: unknown */
-    int64_t peak_measured; /* measured bytes of the plans' memory, including library allocations */
-    struct gauge_summary gauges; /* telemetry during training only; no samples: unknown */
-    double joules_per_token;     /* NAN: unknown */
-    int64_t peak_rss;            /* of the whole process, including its code and libraries */
-    bool complete;               /* max_iters was reached */
-    /* How it ended: "finished", "nan", "interrupted", "no memory", "no disk", "failed"; and the
-     * message of the failure, "" if the first says it all. No memory is needed to fill them. */
-    const char *end;
-    char why[400];
-};
+#include "result/run_summary.h"
 
 /* A run directory in which no other process trains. */
 struct rundir {
@@ -86,9 +50,6 @@ enum status rundir_identity(const struct dir *dir, struct arena *a, const char *
 /* plan.txt and plan.json. */
 enum status rundir_write_plan(const struct dir *dir, const struct program *p);
 enum status rundir_write_summary(const struct dir *dir, const struct run_summary *s);
-/* "35.1 s = startup 1.2 + steps 16.9 + evaluation 8.1 + checkpoints 0.4 + other 8.5" */
-enum { WALL_TEXT = 200 };
-const char *run_summary_wall(const struct run_summary *s, char buffer[WALL_TEXT]);
 void run_summary_print_json(const struct run_summary *s, struct str *out);
 /* Writes a text file of the run. */
 enum status rundir_write_text(const struct dir *dir, const char *name, const char *text);

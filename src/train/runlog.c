@@ -1,15 +1,15 @@
 #include "train/runlog.h"
 
+#include "backend/sample.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/record.h"
 #include "base/str.h"
-#include "engine/gauge.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <stdarg.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -121,60 +121,41 @@ static enum status append(struct runlog *l, const char *line, int n)
 }
 
 static enum status append_line(struct runlog *l, const char *kind, const struct record *r,
-                               const void *from)
+                               const void *from, const char *more)
 {
     char line[LINE_BYTES];
     int n = snprintf(line, sizeof line, "{\"v\":%d,\"kind\":\"%s\"", RUN_VERSION, kind);
-    n += record_line(r, from, line + n, LINE_BYTES - 2 - n);
-    if (n < LINE_BYTES - 2) memcpy(line + n, "}\n", 2);
-    return append(l, line, n + 2);
+    n += record_line(r, from, line + n, LINE_BYTES - n);
+    if (n < LINE_BYTES) n += snprintf(line + n, (size_t)(LINE_BYTES - n), "%s}\n", more);
+    return append(l, line, n);
 }
 
 enum status runlog_step(struct runlog *l, const struct run_step *s)
 {
     struct run_step known = *s;
-    if (!(s->plan_flops > 0)) known.plan_bytes = 0; /* both, or none */
-    if (!(s->plan_bytes > 0)) known.plan_flops = 0;
-    return append_line(l, "step", run_step_record, &known);
+    if (!(s->mfu > 0)) known.mfu = NAN;
+    if (!(s->plan_flops > 0 && s->plan_bytes > 0)) known.plan_flops = known.plan_bytes = NAN;
+    return append_line(l, "step", run_step_record, &known, "");
 }
 
 enum status runlog_eval(struct runlog *l, const struct run_eval *e)
 {
-    return append_line(l, "eval", run_eval_record, e);
+    return append_line(l, "eval", run_eval_record, e, "");
 }
 
 enum status runlog_turn(struct runlog *l, const struct run_turn *t)
 {
-    return append_line(l, "turn", run_turn_record, t);
-}
-
-/* Appends to a line; append() checks for overflow when the line is written. */
-static void add(char line[LINE_BYTES], int *n, const char *format, ...) PRINTF_LIKE(3, 4);
-static void add(char line[LINE_BYTES], int *n, const char *format, ...)
-{
-    va_list args;
-    if (*n >= LINE_BYTES) return;
-    va_start(args, format);
-    *n += vsnprintf(line + *n, (size_t)(LINE_BYTES - *n), format, args);
-    va_end(args);
+    return append_line(l, "turn", run_turn_record, t, "");
 }
 
 enum status runlog_sample(struct runlog *l, const struct gauge_reading *r)
 {
-    char line[LINE_BYTES];
-    int n = 0, reasons = 0;
-    add(line, &n, "{\"v\":%d,\"kind\":\"sample\",\"iter\":%lld,\"ms\":%.1f,\"steady\":%s",
-        RUN_VERSION, (long long)r->iter, r->ms, r->working ? "true" : "false");
-    for (int i = 0; i < GAUGE_VALUES; i++)
-        if (r->value[i] >= 0)
-            add(line, &n, i == GAUGE_MEMORY ? ",\"%s\":%.0f" : ",\"%s\":%.6g", gauge_name(i),
-                r->value[i]);
-    if (r->clock_max_mhz >= 0) add(line, &n, ",\"clock_max_mhz\":%.6g", r->clock_max_mhz);
-    if (r->power_limit_w >= 0) add(line, &n, ",\"power_limit_w\":%.6g", r->power_limit_w);
-    if (r->throttled >= 0) add(line, &n, ",\"throttled\":%.4g", r->throttled);
+    char list[LINE_BYTES / 4];
+    int n = 0;
     for (int i = 0; i < THROTTLE_COUNT; i++)
         if (r->throttle >> i & 1)
-            add(line, &n, "%s\"%s\"", reasons++ ? "," : ",\"throttle\":[", throttle_name(i));
-    add(line, &n, reasons ? "]}\n" : "}\n");
-    return append(l, line, n);
+            n += snprintf(list + n, sizeof list - (size_t)n, "%s\"%s\"",
+                          n ? "," : ",\"throttle\":[", throttle_name(i));
+    snprintf(list + n, sizeof list - (size_t)n, n ? "]" : "");
+    return append_line(l, "sample", gauge_reading_record, r, list);
 }

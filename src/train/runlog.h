@@ -18,8 +18,6 @@ struct runlog {
     char pending_text[RUNLOG_PENDING];
 };
 
-struct gauge_reading;
-
 /* Opens the log for appending. First drops lines of iteration `first_iter` and later, and lines
  * that are not JSON objects, so that the log equals that of an uninterrupted run. The old log is
  * kept until the shorter one replaces it. With first_iter = 0 a new log is started. A log that

@@ -302,7 +302,7 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
 {
     const struct config_train *c = &t->config->train;
     int64_t done = t->iter - t->begun;
-    double tokens_per_s = (double)t->facts.tokens / ms * 1e3, mfu = trainer_mfu(t, ms);
+    double tokens_per_s = t->facts.tokens / ms * 1e3, mfu = trainer_mfu(t, ms);
     char detail[176], speed[32], loss[32], gauges[64] = "", share[48] = "";
     if (done < TRAINER_TIMED) t->step_ms[done] = ms;
     if (t->iter % c->log_interval == 0) {
@@ -473,8 +473,9 @@ static void note_end(struct trainer *t, enum status st)
                                     : "failed";
     if (st == ST_OK || st == ST_INTERRUPTED) return;
     const char *why = heap_low() ? "the memory of the host ran out" : fail_message();
-    snprintf(s->why, sizeof s->why, "%.*s", utf8_fit(why, (int)sizeof s->why - 1), why);
-    visible_in_place(s->why, sizeof s->why, false); /* JSON has no other bytes */
+    snprintf(t->why, sizeof t->why, "%.*s", utf8_fit(why, (int)sizeof t->why - 1), why);
+    visible_in_place(t->why, sizeof t->why, false); /* JSON has no other bytes */
+    if (t->why[0]) s->why = t->why;
 }
 
 static enum status loop(struct trainer *t)

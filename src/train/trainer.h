@@ -30,6 +30,7 @@ struct trainer {
     struct learner learner;
     struct facts facts;
     struct run_summary summary;
+    char why[400]; /* of the summary: no memory is needed to fill it */
     /* Measured peaks, set after trainer_begin: FLOP/s of the type of the matmuls, bytes/s of a copy
      * larger than the caches; 0: unknown, so log lines have no mfu, plan_flops and plan_bytes. */
     double peak_flops, peak_bytes;

@@ -15,7 +15,7 @@ double trainer_mfu(const struct trainer *t, double ms)
 {
     const struct model *m = &t->learner.engine.program.model;
     double each = model_flops_per_token(m, m->config.block_size);
-    double flops = each > 0 ? each * (double)t->facts.tokens : t->facts.flops;
+    double flops = each > 0 ? each * t->facts.tokens : t->facts.flops;
     return t->peak_flops > 0 ? flops / (ms * 1e-3) / t->peak_flops : NAN;
 }
 
@@ -35,21 +35,21 @@ void trainer_summarize(struct trainer *t)
     s->seconds = t->begun ? NAN : t->work_s;
     s->ms_median = ms.n ? ms.median : NAN;
     s->ms_std = ms.n > 1 ? ms.std : NAN;
-    s->tokens_per_s = ms.n ? (double)t->facts.tokens / ms.median * 1e3 : NAN;
+    s->tokens_per_s = ms.n ? t->facts.tokens / ms.median * 1e3 : NAN;
     s->mfu = ms.n ? trainer_mfu(t, ms.median) : NAN;
-    s->run_tokens_per_s = ms.n ? (double)t->facts.tokens / ms.mean * 1e3 : NAN;
+    s->run_tokens_per_s = ms.n ? t->facts.tokens / ms.mean * 1e3 : NAN;
     s->run_mfu = ms.n ? trainer_mfu(t, ms.mean) : NAN;
     s->others_busy = others_busy(t);
-    s->peak_rss = host_peak_bytes();
-    s->peak_measured = engine_measured_bytes(&t->learner.engine);
-    s->joules_per_token = NAN;
+    int64_t measured = engine_measured_bytes(&t->learner.engine);
+    s->peak_rss = (double)host_peak_bytes();
+    s->peak_measured = measured < 0 ? NAN : (double)measured;
     if (!t->gauge) return;
     s->gauges = gauge_summarize(t->gauge);
     if (!gauge_is_enough(&s->gauges)) s->gauges = (struct gauge_summary){0};
     if (!s->gauges.samples) return;
-    if (t->turns != TURN_NONE) s->gauges.others = -1; /* those that wait for their turns */
+    if (t->turns != TURN_NONE) s->gauges.others = NAN; /* those that wait for their turns */
     if (s->gauges.energy_j >= 0 && t->gauged)
-        s->joules_per_token = s->gauges.energy_j / (double)(t->gauged * t->facts.tokens);
+        s->gauges.joules_per_token = s->gauges.energy_j / ((double)t->gauged * t->facts.tokens);
 }
 
 void trainer_summarize_wall(struct trainer *t)

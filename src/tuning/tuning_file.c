@@ -1,11 +1,12 @@
 /* The tuning file: {"v":1,"device":{...},"library":130001,"driver":"...","matmuls":{KEY:[...]}}. */
 #include "base/file.h"
+#include "base/record.h"
 #include "base/trust.h"
 #include "tuning/tuning.h"
 
 #include <ctype.h>
 #include <jansson.h>
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 enum { FILE_VERSION = 1 };
@@ -20,73 +21,55 @@ const char *tuning_path(const char *device, struct arena *a)
     return arena_printf(a, "%s/tuning-%s.json", folder, word);
 }
 
-/* False if the text is missing or too long. */
-static bool read_text(const json_t *object, const char *name, char *ret, size_t size)
+/* clang-format off */
+#define S struct target
+RECORD(device, CHARS("name", name), F(INT, "arch", arch),
+       F(INT, "processors", processors), F(INT, "shared_bytes", shared_bytes),
+       F(COUNT, "l2_bytes", l2_bytes), F(COUNT, "bytes", bytes),
+       F(FLAG, "tensor_maps", tensor_maps));
+#undef S
+#define S struct tuning
+RECORD(head, F(ONE, "device", target, .of = &device_record), F(COUNT, "library", target.library),
+       CHARS("driver", driver));
+#undef S
+#define S struct tuning_tile
+TUPLE(tile, F(INT, "rows", rows), F(INT, "columns", columns), F(INT, "group", group));
+#undef S
+#define S struct tuning_candidate
+RECORD(candidate, CHARS("variant", variant), F(REAL, "us", us),
+       F(REAL, "spread_us", spread_us),
+       CHARS("algorithm", algorithm, .sparse = true),
+       CHARS("launch", launch, .sparse = true),
+       F(ONE, "tile", tile, .of = &tile_record));
+#undef S
+/* clang-format on */
+
+static bool is_valid(const struct tuning *t)
 {
-    const char *text = json_string_value(json_object_get(object, name));
-    if (!text || strlen(text) >= size) return false;
-    snprintf(ret, size, "%s", text);
-    return true;
+    const struct target *d = &t->target;
+    return d->name[0] && d->arch >= 0 && d->arch <= INT16_MAX && d->processors > 0 &&
+           d->processors <= INT16_MAX && d->shared_bytes >= 0 && d->l2_bytes >= 0 &&
+           d->bytes >= 0 && d->library >= 0;
 }
 
-static bool read_whole(const json_t *object, const char *name, int64_t most, int64_t *ret)
+/* Hexadecimal digits that fill `size` bytes, or none. */
+static bool are_digits(const char *text, size_t size)
 {
-    const json_t *number = json_object_get(object, name);
-    *ret = json_integer_value(number);
-    return json_is_integer(number) && *ret >= 0 && *ret <= most;
+    return !*text || (strspn(text, "0123456789abcdef") == size - 1 && !text[size - 1]);
 }
 
-static bool read_target(const json_t *root, struct target *t)
-{
-    const json_t *device = json_object_get(root, "device");
-    int64_t arch, processors, shared;
-    bool fine = read_text(device, "name", t->name, sizeof t->name) &&
-                read_whole(device, "arch", INT16_MAX, &arch) &&
-                read_whole(device, "processors", INT16_MAX, &processors) &&
-                read_whole(device, "shared_bytes", INT32_MAX, &shared) &&
-                read_whole(device, "l2_bytes", INT64_MAX, &t->l2_bytes) &&
-                read_whole(device, "bytes", INT64_MAX, &t->bytes) &&
-                read_whole(root, "library", INT64_MAX, &t->library) &&
-                json_is_boolean(json_object_get(device, "tensor_maps")) && processors > 0;
-    if (!fine) return false;
-    t->arch = (int)arch, t->processors = (int)processors, t->shared_bytes = (int)shared;
-    t->tensor_maps = json_is_true(json_object_get(device, "tensor_maps"));
-    return true;
-}
-
-/* Reads hexadecimal digits that fill `ret`. True if the member is valid or absent. */
-static bool read_digits(const json_t *object, const char *name, char *ret, size_t size)
-{
-    if (!json_object_get(object, name)) return true;
-    return read_text(object, name, ret, size) && strspn(ret, "0123456789abcdef") == size - 1;
-}
-
-/* Reads a tile such as [128, 256, 16]. True if `list` is valid or NULL. */
-static bool read_tile(const json_t *list, struct tuning_tile *ret)
+static bool read_candidate(const json_t *from, struct tuning_candidate *ret, struct arena *a)
 {
     enum { MOST = 1 << 20 };
-    json_int_t n[3];
-    if (!list) return true;
-    if (json_array_size(list) != COUNT_OF(n)) return false;
-    for (int i = 0; i < COUNT_OF(n); i++) {
-        n[i] = json_integer_value(json_array_get(list, (size_t)i));
-        if (n[i] < 1 || n[i] > MOST) return false;
-    }
-    *ret = (struct tuning_tile){(int)n[0], (int)n[1], (int)n[2]};
-    return true;
-}
-
-static bool read_candidate(const json_t *from, struct tuning_candidate *ret)
-{
-    const json_t *us = json_object_get(from, "us");
-    if (!read_text(from, "variant", ret->variant, sizeof ret->variant) ||
-        !read_digits(from, "algorithm", ret->algorithm, sizeof ret->algorithm) ||
-        !read_digits(from, "launch", ret->launch, sizeof ret->launch) ||
-        !read_tile(json_object_get(from, "tile"), &ret->tile))
-        return false;
-    ret->us = json_number_value(us);
-    ret->spread_us = json_number_value(json_object_get(from, "spread_us"));
-    return json_is_number(us) && ret->us > 0 && ret->spread_us >= 0;
+    struct tuning_tile *t = &ret->tile;
+    record_take(&candidate_record, from, ret, a);
+    if (!json_object_get(from, "tile")) *t = (struct tuning_tile){0};
+    if (isnan(ret->spread_us)) ret->spread_us = 0;
+    bool has_tile = t->rows > 0 && t->rows <= MOST && t->columns > 0 && t->columns <= MOST &&
+                    t->group > 0 && t->group <= MOST;
+    return ret->variant[0] && are_digits(ret->algorithm, sizeof ret->algorithm) &&
+           are_digits(ret->launch, sizeof ret->launch) && ret->us > 0 && ret->spread_us >= 0 &&
+           (has_tile || t->rows == 0);
 }
 
 static bool read_entries(const json_t *matmuls, struct tuning *t)
@@ -100,7 +83,8 @@ static bool read_entries(const json_t *matmuls, struct tuning *t)
             return false;
         snprintf(e.key, sizeof e.key, "%s", key);
         for (int i = 0; i < e.n; i++)
-            if (!read_candidate(json_array_get(list, (size_t)i), &e.candidate[i])) return false;
+            if (!read_candidate(json_array_get(list, (size_t)i), &e.candidate[i], t->arena))
+                return false;
         tuning_set(t, &e);
     }
     return true;
@@ -118,8 +102,8 @@ enum status tuning_read(const char *path, struct tuning *ret, struct arena *a)
                     error.text);
     *ret = (struct tuning){.arena = a};
     int64_t version = json_integer_value(json_object_get(root, "v"));
-    bool fine = version == FILE_VERSION && read_target(root, &ret->target) &&
-                read_text(root, "driver", ret->driver, sizeof ret->driver) &&
+    record_take(&head_record, root, ret, a);
+    bool fine = version == FILE_VERSION && is_valid(ret) &&
                 read_entries(json_object_get(root, "matmuls"), ret);
     json_decref(root);
     if (fine) return ST_OK;
@@ -142,34 +126,20 @@ bool tuning_holds(const struct tuning *t, const struct target *target, const cha
     return !*ret_why;
 }
 
-static json_t *candidate_json(const struct tuning_candidate *c)
-{
-    json_t *o =
-        json_pack("{s:s, s:f, s:f}", "variant", c->variant, "us", c->us, "spread_us", c->spread_us);
-    if (*c->algorithm) json_object_set_new(o, "algorithm", json_string(c->algorithm));
-    if (*c->launch) json_object_set_new(o, "launch", json_string(c->launch));
-    if (c->tile.rows)
-        json_object_set_new(o, "tile",
-                            json_pack("[i, i, i]", c->tile.rows, c->tile.columns, c->tile.group));
-    return o;
-}
-
 static json_t *table_json(const struct tuning *t)
 {
-    const struct target *d = &t->target;
     json_t *matmuls = json_object();
     for (int i = 0; i < t->n; i++) {
         json_t *list = json_array();
-        for (int k = 0; k < t->entry[i].n; k++)
-            json_array_append_new(list, candidate_json(&t->entry[i].candidate[k]));
+        for (int k = 0; k < t->entry[i].n; k++) {
+            json_t *one = record_json(&candidate_record, &t->entry[i].candidate[k]);
+            if (!t->entry[i].candidate[k].tile.rows) json_object_del(one, "tile");
+            json_array_append_new(list, one);
+        }
         json_object_set_new(matmuls, t->entry[i].key, list);
     }
-    return json_pack("{s:i, s:{s:s, s:i, s:i, s:i, s:I, s:I, s:b}, s:I, s:s, s:o}", "v",
-                     FILE_VERSION, "device", "name", d->name, "arch", d->arch, "processors",
-                     d->processors, "shared_bytes", d->shared_bytes, "l2_bytes",
-                     (json_int_t)d->l2_bytes, "bytes", (json_int_t)d->bytes, "tensor_maps",
-                     d->tensor_maps, "library", (json_int_t)d->library, "driver", t->driver,
-                     "matmuls", matmuls);
+    return record_add(json_pack("{s:i, s:o}", "v", FILE_VERSION, "matmuls", matmuls), &head_record,
+                      t);
 }
 
 /* *all gets the entries of `t` and those that only the file has. If the file is damaged, or is for

@@ -63,9 +63,9 @@ static void set_numbers(struct table *t, int at, const struct ladder_rung *r, st
         table_set_text(t, at, COLUMN_VERDICT, judge_name(&r->speed));
     }
     table_set(t, at, COLUMN_FIRST, 3, r->times_first, a);
-    table_set_bytes(t, at, COLUMN_MEMORY, r->facts.total, a);
+    table_set_bytes(t, at, COLUMN_MEMORY, (int64_t)r->facts.total, a);
     if (r->taken) table_set_bytes(t, at, COLUMN_TAKEN, r->taken, a);
-    table_set(t, at, COLUMN_KERNELS, 0, (double)r->facts.kernels, a);
+    table_set(t, at, COLUMN_KERNELS, 0, r->facts.kernels, a);
     if (r->started) table_set(t, at, COLUMN_STARTED, 0, (double)r->started, a);
     table_set_text(t, at, COLUMN_TYPE, machine_precision_name(r->precision));
     if (r->mfu > 0) table_set(t, at, COLUMN_MFU, 3, 100 * r->mfu, a);

@@ -381,7 +381,7 @@ struct json_t *memory_view_json(const struct memory_view *v, struct arena *a)
     return json_pack("{s:i, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "v", 1,
                      "vocabulary", (json_int_t)v->vocab, "device",
                      v->program->target->backend->name, "phase", memory_extent_name(v->extent),
-                     "memory", facts_memory(&f), "peak", peak_json(v, a), "block", saved_json(v, a),
-                     "recompute", table_json(&variants), "limit", limit_json(v), "measured",
-                     run_json(v), "timeline", table_json(&timeline));
+                     "memory", record_json(facts_memory_record, &f), "peak", peak_json(v, a),
+                     "block", saved_json(v, a), "recompute", table_json(&variants), "limit",
+                     limit_json(v), "measured", run_json(v), "timeline", table_json(&timeline));
 }

@@ -320,9 +320,8 @@ static void print_tables(const struct profile *p, const struct table *t,
 static void print_words(const struct profile *p, const struct table_form *f, const char *words,
                         struct str *s, struct arena *a)
 {
-    struct profile_words w = {0};
     if (f->csv) return;
-    words_of(p, &w, a);
+    struct profile_words w = words_of(p, a);
     str_append(s, "\n");
     for (int i = 0; i < w.words; i++) {
         str_printf(s, "%s%-*s", f->markdown ? "- " : "", ABOUT_WIDTH, w.word[i].about);

@@ -112,6 +112,73 @@ static void test_what_is_of_another_type(void **state)
     assert_int_equal(t.index, -1);
 }
 
+/* --- an array within the struct, names, and numbers that need not be there -------------------- */
+
+enum color { RED, GREEN };
+static const char *const colors[] = {"red", "green"};
+
+struct spot {
+    enum color color;
+    double size;
+    int64_t at;
+};
+
+struct picture {
+    struct spot spot[2];
+    int spots;
+    double width, height;
+    const char *title;
+};
+
+/* clang-format off */
+#define S struct spot
+RECORD(spot, F(NAME, "color", color, .names = colors, .most = COUNT_OF(colors)),
+       F(REAL, "size", size, .digits = 3, .sparse = true), F(COUNT, "at", at));
+#undef S
+#define S struct picture
+RECORD(picture, F(LIST, "spots", spot, N(spots), .of = &spot_record, .most = 2),
+       F(REAL, "width", width), F(REAL, "height", height), F(TEXT, "title", title));
+#undef S
+/* clang-format on */
+
+static void check_json(json_t *j, const char *expected)
+{
+    char *text = json_dumps(j, JSON_COMPACT);
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(j);
+}
+
+static void test_arrays_and_names(void **state)
+{
+    (void)state;
+    struct picture p;
+    json_t *j = json_loads("{\"spots\":[{\"color\":\"green\",\"at\":3},"
+                           "{\"size\":2.0},{}],"
+                           "\"width\":4.0}",
+                           0, NULL);
+    record_take(&picture_record, j, &p, &arena);
+    json_decref(j);
+    assert_int_equal(p.spots, 2); /* more than two are left out */
+    assert_true(p.spot[0].color == GREEN && isnan(p.spot[0].size) && (int)p.spot[1].color == -1);
+    p.spot[1].color = RED;
+    check_json(record_json(&picture_record, &p), "{\"spots\":[{\"color\":\"green\",\"at\":3},"
+                                                 "{\"color\":\"red\",\"size\":2.0,\"at\":-1}],"
+                                                 "\"width\":4.0,\"height\":null,\"title\":null}");
+    check_json(record_columns(&spot_record, p.spot, 2),
+               "{\"color\":[\"green\",\"red\"],\"size\":[null,2.0],\"at\":[3,-1]}");
+}
+
+static void test_filling(void **state)
+{
+    (void)state;
+    struct picture known = {.width = 4, .height = NAN}, other = {.width = 1, .height = 2};
+    other.title = "x";
+    record_fill(&picture_record, &known, &other);
+    assert_true(known.width == 4 && known.height == 2);
+    assert_string_equal(known.title, "x");
+}
+
 static int teardown(void **state)
 {
     (void)state;
@@ -125,6 +192,8 @@ int main(void)
         cmocka_unit_test(test_what_is_read_is_written),
         cmocka_unit_test(test_what_is_missing),
         cmocka_unit_test(test_what_is_of_another_type),
+        cmocka_unit_test(test_arrays_and_names),
+        cmocka_unit_test(test_filling),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
 }

@@ -56,7 +56,7 @@ const cases = {
     many() {
         const lists = [...document.querySelectorAll(".readout")], marks = list => [...list.querySelectorAll(".swatch")].map(s => (s.getAttribute("style") + (s.dataset.sign || "")));
         for (const list of lists) expect(new Set(marks(list)).size === marks(list).length && marks(list).length >= 19, "two runs have one mark: " + marks(list));
-        for (const kind of ["loss", "difference", "gauge-power"]) {
+        for (const kind of ["loss", "difference", "gauge-power_w"]) {
             const graph = chartOf(kind).graph, series = chartOf(kind).series.filter(s => !s.plain && /val|diff|power/.test(s.name));
             const looks = series.map(s => graph.getOption("color", s.name) + graph.getOption("strokePattern", s.name));
             expect(looks.length >= 19 && new Set(looks).size === looks.length, `${kind}: two curves look the same`);

@@ -96,8 +96,8 @@ grep -q '^slow .* 98 % .* 25\.3 % ' text || die "busy and slowed are not in: $(c
 grep -q '^Note: fast ran at a clock [45] % lower than slow' text ||
     die "no note of the clock in: $(cat text)"
 expect warm/report.html 24 gauge-utilization:0.utilization,1.utilization \
-    gauge-clock:0.clock,1.clock gauge-throttled:0.throttled,1.throttled \
-    gauge-power:0.power,1.power gauge-memory:0.memory,1.memory
+    gauge-clock_mhz:0.clock_mhz,1.clock_mhz gauge-throttled:0.throttled,1.throttled \
+    gauge-power_w:0.power_w,1.power_w gauge-memory_bytes:0.memory_bytes,1.memory_bytes
 # The same in iterations without evaluations, and with a loss that is not a number.
 grep -v eval runs/slow/log.jsonl | sed '200s/"loss":[0-9.]*/"loss":null/' >log &&
     mv log runs/slow/log.jsonl

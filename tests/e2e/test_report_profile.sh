@@ -73,7 +73,7 @@ act() {
     with_script "$1" "$here/report_actions.js" >acted.html
     [ -z "${4-}" ] || sed -i 's/<body>/<body data-brief="true">/' acted.html
     [ "$1" != runs/report.html ] || sed -i 's/<body/<body data-counters="true"/' acted.html
-    grep -q '"memory":{' "$1" || sed -i 's/<body/<body data-memory="none"/' acted.html
+    grep -q '"memory":{"parts"' "$1" || sed -i 's/<body/<body data-memory="none"/' acted.html
     chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
         --disable-component-update --disable-sync --host-resolver-rules='MAP * ~NOTFOUND' \
         --user-data-dir="$work/profile" --enable-logging=stderr --virtual-time-budget=20000 \

@@ -2,8 +2,8 @@
  * there, and resuming again changes nothing. */
 #include "fuzz.h"
 
+#include "backend/sample.h"
 #include "base/file.h"
-#include "engine/gauge.h"
 #include "train/runlog.h"
 
 #include <string.h>
@@ -11,11 +11,6 @@
 enum { RESUMED_AT = 3 };
 
 /* Names of what is written, which no input reaches. */
-const char *gauge_name(enum gauge_value)
-{
-    return "";
-}
-
 const char *throttle_name(enum throttle)
 {
     return "";

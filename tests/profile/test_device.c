@@ -242,8 +242,7 @@ static double rows_ms(void)
 
 static bool says(const char *about, const char *words)
 {
-    static struct profile_words w;
-    words_of(&p, &w, &arena);
+    struct profile_words w = words_of(&p, &arena);
     for (int i = 0; i < w.words; i++)
         if (!strcmp(w.word[i].about, about)) return strstr(w.word[i].text, words);
     return false;
@@ -287,7 +286,7 @@ static void test_replay_keeps_marks(void **state)
     for (int i = 0; i < p.rows; i++) {
         int runs = p.row[i].kind == GRAPH_MICRO_MORE ? 2 : 1;
         assert_int_equal(p.row[i].runs, runs * STEPS);
-        assert_true(fabs(p.row[i].run_ms[0] - 1e-6 * PLAYED_NS) < 1e-9);
+        assert_true(fabs(p.row[i].each_ms[0] - 1e-6 * PLAYED_NS) < 1e-9);
     }
     assert_true(fabs(rows_ms() - 1e-6 * PLAYED_NS * (double)kernels()) < 1e-9);
     assert_true(p.gaps >= kernels() - 1);
@@ -365,9 +364,9 @@ static void test_counters_of_each_row(void **state)
     double dram = 0, sum = 0;
     for (const struct profile_row *r = p.row; r < p.row + p.rows; r++) {
         assert_int_equal(r->counted, r->kind == GRAPH_MICRO_MORE ? 2 : 1);
-        assert_true(r->counters.dram_read == 100 * (mark_of_row(r) + 1));
-        assert_true(r->counters.dram_written == 1 && r->counters.tensor_active == 0.25);
-        assert_true(r->work_dram == (r->cost.bytes > 0 ? profile_dram(r) : 0));
+        assert_true(r->dram_read == 100 * (mark_of_row(r) + 1));
+        assert_true(r->dram_written == 1 && r->tensor_active == 0.25);
+        assert_true(r->dram_of_node == (r->bytes > 0 ? profile_dram(r) : 0));
         dram += profile_dram(r) * r->counted;
     }
     struct profile_groups g;
@@ -393,11 +392,11 @@ static void test_counters_of_several_kernels(void **state)
         bool other = !strcmp(r->device_kernel, "other");
         double own = 100 * (mark_of_row(r) + 1);
         others += other;
-        assert_true(r->counters.dram_read == (other ? 7 : own));
+        assert_true(r->dram_read == (other ? 7 : own));
         if (other)
-            assert_true(r->work_dram == 0);
-        else if (r->cost.bytes > 0)
-            assert_true(fabs(r->work_dram - (own + 9)) < 1e-9);
+            assert_true(r->dram_of_node == 0);
+        else if (r->bytes > 0)
+            assert_true(fabs(r->dram_of_node - (own + 9)) < 1e-9);
     }
     assert_int_equal(others, kernels());
 }
@@ -409,19 +408,20 @@ static void test_words_of_counters(void **state)
     measure_with_counters();
     struct profile_row *last = NULL;
     for (struct profile_row *r = p.row; r < p.row + p.rows; r++) {
-        if (r->cost.bytes > 0) last = r;
-        r->work_dram = r->cost.bytes;
+        if (r->bytes > 0) last = r;
+        r->dram_of_node = r->bytes;
     }
     assert_true(says("counters", "; no kernel moves much more than planned"));
     assert_non_null(last);
     struct profile_row *first = p.row; /* a launch that reads more than a tiny tensor */
-    while (!(first->cost.bytes > 0)) first++;
-    double bytes = first->cost.bytes;
-    first->work_dram = 900 * (first->cost.bytes = 1e-3);
+    while (!(first->bytes > 0)) first++;
+    double bytes = first->bytes;
+    first->dram_of_node = 900 * (first->bytes = 1e-3);
     assert_true(says("counters", "; no kernel moves much more than planned"));
-    first->work_dram = first->cost.bytes = bytes;
-    last->work_dram *= 3;
-    last->counters = (struct kernel_counters){.dram_read = last->cost.bytes};
+    first->dram_of_node = first->bytes = bytes;
+    last->dram_of_node *= 3;
+    last->dram_read = last->bytes;
+    last->dram_written = 0;
     assert_true(says("counters", profile_kernel_name(last, &arena)));
     assert_true(says("counters", "moves most more than planned"));
     assert_true(says("counters", "of it in other kernels of the same operator"));
@@ -504,7 +504,7 @@ static void test_launches_of_rows(void **state)
     hand_ok(step_launches_of(&tiny.engine.program, &all, &arena));
     for (const struct profile_row *r = p.row; r < p.row + p.rows; r++) {
         bool matmul = r->op == OP_MATMUL, other = !strcmp(r->device_kernel, "other");
-        const struct step_launch *l = r->launch, *like = NULL;
+        const struct step_launch *l = r->launched, *like = NULL;
         for (int i = 0; i < all.launches; i++)
             if (all.launch[i].launch.entry && all.launch[i].blocks == 2 * (int64_t)r->op &&
                 !strcmp(all.launch[i].variant, r->variant))
@@ -543,7 +543,7 @@ static void test_launches_by_events(void **state)
     measure();
     assert_int_equal(p.by, PROFILE_EVENTS);
     for (const struct profile_row *r = p.row; r < p.row + p.rows; r++)
-        assert_true((r->launch != NULL) == (r->op != OP_MATMUL));
+        assert_true((r->launched != NULL) == (r->op != OP_MATMUL));
 }
 
 int main(void)

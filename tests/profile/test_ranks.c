@@ -199,10 +199,9 @@ static void test_rows_of_the_trace(void **state)
 static void test_what_is_written(void **state)
 {
     (void)state;
-    struct profile_words w;
     bool said = false;
     profile(OVERLAP_FLAT);
-    words_of(&p, &w, &arena);
+    struct profile_words w = words_of(&p, &arena);
     for (int i = 0; i < w.words; i++) said |= strstr(w.word[i].text, "ms exposed;") != NULL;
     assert_true(said);
     json_t *j = profile_json(&p, "0"), *c = json_object_get(j, "communication");

@@ -115,7 +115,7 @@ static void test_time_after_the_step_is_cut(void **state)
     assert_near(p.step_ms.mean, 1);
     assert_near(row_of(update, NULL)->ms, 0.7);
     assert_near(row_of(update, NULL)->hidden_ms, 0);
-    assert_near(row_of(update, NULL)->run_ms[0], 1.1);
+    assert_near(row_of(update, NULL)->each_ms[0], 1.1);
     assert_near(p.idle_step_ms[0], 0);
 }
 
@@ -176,7 +176,7 @@ static void test_overlapping_time_counts_once(void **state)
     assert_near(row_of(-1, "copy")->ms, 0);
     assert_near(row_of(-1, "copy")->hidden_ms, 0.1);
     assert_near(row_of(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL)->ms, 0.2);
-    assert_near(row_of(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL)->run_ms[0], 0.3);
+    assert_near(row_of(mark(GRAPH_MICRO, PHASE_FORWARD, 1), NULL)->each_ms[0], 0.3);
     assert_near(p.idle_step_ms[0], 0.2);
     assert_int_equal(p.moment[1].lane, 1);
     assert_int_equal(p.moment[0].lane + p.moment[2].lane, 0);
@@ -195,9 +195,9 @@ static void test_a_node_of_several_kernels_counts_its_work_once(void **state)
     assert_int_equal(p.rows, 2);
     assert_near(row_of(forward, "prepare")->ms, 0.2);
     assert_int_equal(row_of(forward, "prepare")->runs, 2);
-    assert_true(row_of(forward, "prepare")->cost.bytes == 0);
-    assert_true(whole.bytes > 0 && row_of(forward, "matmul")->cost.bytes == whole.bytes);
-    assert_true(row_of(forward, "matmul")->cost.flops == whole.flops);
+    assert_true(row_of(forward, "prepare")->bytes == 0);
+    assert_true(whole.bytes > 0 && row_of(forward, "matmul")->bytes == whole.bytes);
+    assert_true(row_of(forward, "matmul")->flops == whole.flops);
     /* Its rate uses the time of all kernels of the node. */
     struct profile_groups g;
     profile_groups(&p, BY_KERNEL, PHASES_ALL, &g, &arena);

@@ -109,14 +109,14 @@ static void check_ranges(const struct trace_event *kernel)
 static void check_args(const struct trace_event *e)
 {
     const struct profile_row *r = row_of(e);
-    assert_true(number(e, "FLOPs") == r->cost.flops && number(e, "bytes") == r->cost.bytes);
+    assert_true(number(e, "FLOPs") == r->flops && number(e, "bytes") == r->bytes);
     assert_string_equal(json_string_value(trace_arg(e, "shape")), r->shape);
     assert_string_equal(json_string_value(trace_arg(e, "phase")), phase_name(r->phase));
     assert_true(json_is_string(trace_arg(e, "bound by")));
     if (r->range.layer >= 0) assert_int_equal((int)number(e, "layer"), r->range.layer);
     /* as r->work_ms: on a busy machine by the median, not the mean */
-    double rate = r->cost.bytes / (double)(e->end - e->start) * r->ms / r->work_ms;
-    if (e->end - e->start > 1000 && r->cost.bytes > 0)
+    double rate = r->bytes / (double)(e->end - e->start) * r->ms / r->work_ms;
+    if (e->end - e->start > 1000 && r->bytes > 0)
         assert_true(fabs(number(e, "GB/s") / rate - 1) < 1e-2);
 }
 

@@ -54,9 +54,11 @@ static struct profile_row *add_row(enum phase phase, enum family family, double 
 {
     struct profile_row *r = &row[p.rows];
     *r = (struct profile_row){.node = p.rows, .phase = phase, .op = OP_MATMUL, .family = family};
+    r->op_name = op_def(OP_MATMUL)->name;
+    r->per_step = 1;
     r->scope = r->shape = r->types = r->variant = "";
     r->range.layer = -1;
-    r->run_ms = run_ms;
+    r->each_ms = run_ms;
     r->runs = 1;
     r->ms = r->work_ms = ms;
     p.mean_ms[phase] += ms;
@@ -74,7 +76,7 @@ static struct profile_row *at(struct profile_row *r, const char *first, const ch
 
 static const char *text_of(const char *about)
 {
-    words_of(&p, &words, &tiny.arena);
+    words = words_of(&p, &tiny.arena);
     for (int i = 0; i < words.words; i++)
         if (!strcmp(words.word[i].about, about)) return words.word[i].text;
     return NULL;
@@ -152,10 +154,10 @@ static void test_amounts_have_their_units(void **state)
 {
     (void)state;
     struct profile_row *r = add_row(PHASE_FORWARD, FAMILY_MATMUL, 30);
-    r->cost = (struct cost){.flops = 13.27e12, .bytes = 43.68e9};
+    r->flops = 13.27e12, r->bytes = 43.68e9;
     r->floor_ms = 20;
     assert_contains("floor", "13.27 TFLOP and 43.68 GB per step");
-    r->cost = (struct cost){.flops = 3.5e6, .bytes = 720};
+    r->flops = 3.5e6, r->bytes = 720;
     assert_contains("floor", "3.5 MFLOP and 720 B per step");
 }
 

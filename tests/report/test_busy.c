@@ -13,9 +13,9 @@
 static struct run run_of(const char *name, double dram, double bytes)
 {
     struct run r = {.name = name, .figures = {.plan_flops = 0.22, .plan_bytes = bytes}};
-    gauges_init(&r.gauges);
-    r.gauges.figures.dram_active = dram;
-    r.gauges.figures.tensor_active = dram / 2;
+    for (int i = 0; i < GAUGE_VALUES; i++) r.figures.gauges.value[i].mean = NAN;
+    r.figures.gauges.value[GAUGE_DRAM].mean = dram;
+    r.figures.gauges.value[GAUGE_TENSOR].mean = dram / 2;
     return r;
 }
 
@@ -27,7 +27,7 @@ static void test_counters(void **state)
     assert_string_equal(busy_words(runs, 2, &a),
                         "By the GPU's counters, slow keeps memory 71 % busy and tensor cores 36 %; "
                         "flash keeps memory 30 % busy and tensor cores 15 %.");
-    runs[0].gauges.figures.sm_active = 95;
+    runs[0].figures.gauges.value[GAUGE_SM].mean = 95;
     assert_string_equal(busy_words(runs, 1, &a),
                         "By the GPU's counters, slow keeps memory 71 % busy and tensor cores 36 %, "
                         "with work on 95 % of its SMs.");
@@ -40,7 +40,7 @@ static void test_estimate(void **state)
     (void)state;
     struct arena a = {0};
     struct run runs[] = {run_of("slow", 71, 1.5), run_of("flash", NAN, 0.1)};
-    runs[1].gauges.figures.memory_utilization = 45;
+    runs[1].figures.gauges.value[GAUGE_MEMORY_UTILIZATION].mean = 45;
     assert_string_equal(
         busy_words(runs, 2, &a),
         "An estimate, by the FLOPs and bytes of the plan over the measured peaks: slow reads and "

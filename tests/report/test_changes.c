@@ -195,8 +195,8 @@ static void test_verdicts(void **state)
     assert_non_null(strstr(words, "flash is 2.00 times as fast per token as slow"));
     assert_non_null(strstr(words, ", for 4000 tokens instead of 1000 ("));
     /* the work of an update does not grow with the tokens */
-    for (int i = 0; i < slow.rows; i++) slow.row[i].word[0] = "update";
-    for (int i = 0; i < flash.rows; i++) flash.row[i].word[0] = "update";
+    for (int i = 0; i < slow.rows; i++) slow.row[i].range.word[0] = "update";
+    for (int i = 0; i < flash.rows; i++) flash.row[i].range.word[0] = "update";
     place = "update / block / MLP / up";
     changes_find(&slow, &flash, &f->arena, &c);
     assert_int_equal(find(&c, place)->verdict.kind, VERDICT_SLOWER);

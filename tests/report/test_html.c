@@ -82,8 +82,8 @@ static void test_data_are_the_runs(void **state)
     assert_float_equal(json_number_value(json_array_get(json_object_get(steps, "ms"), 2)), 20.5,
                        1e-6);
     json_t *evals = json_object_get(run, "evals");
-    assert_float_equal(json_number_value(json_array_get(json_object_get(evals, "val"), 1)), 3.24,
-                       1e-6);
+    assert_float_equal(json_number_value(json_array_get(json_object_get(evals, "val_loss"), 1)),
+                       3.24, 1e-6);
     json_t *table = json_object_get(data, "table");
     assert_int_equal(json_array_size(json_object_get(table, "rows")), 2);
     json_decref(data);

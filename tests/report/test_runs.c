@@ -57,8 +57,8 @@ static void test_reads_everything(void **state)
     assert_true(isnan(r->plan.gradients));
     assert_string_equal(r->samples, "ROMEO:\n\xef\xbf\xbd ends");
     assert_true(r->figures.complete);
-    near(r->figures.memory_planned, 4000);
-    near(r->figures.memory_peak, 9000); /* without the plan's value: the memory of the process */
+    near(r->plan.total, 4000);
+    near(r->figures.peak_measured, 9000); /* without the plan's value: the memory of the process */
 }
 
 static void test_values_without_a_summary(void **state)
@@ -103,7 +103,7 @@ static void test_log_alone_is_enough(void **state)
     assert_string_equal(r->name, "a");
     assert_int_equal(r->steps, 2);
     assert_int_equal(r->settings + r->environments + r->evals, 0);
-    assert_true(isnan(r->figures.final_val_loss) && isnan(r->figures.memory_planned));
+    assert_true(isnan(r->figures.final_val_loss) && isnan(r->plan.total));
     assert_true(isnan(r->figures.tokens_per_s));
     near(r->figures.seconds, 0.055); /* the second line stands for ten steps */
     assert_null(r->samples);
@@ -125,29 +125,30 @@ static void test_gauges(void **state)
                 SAMPLE(9, 0, true, "") SAMPLE(9, 1, true, ",\"clock_mhz\":9999")
                     SAMPLE(2, 1000, true, ""));
     struct run *r = read_one(f, fixture_path(f, "a"));
-    const struct gauges *g = &r->gauges;
-    assert_int_equal(g->points, 4); /* the resumed run repeats iteration 9 */
-    near(g->point[2].seconds, 4);
-    near(g->figures.clock_mhz, 1700);
-    near(g->figures.power_w, 400);
-    near(g->figures.throttled, 0.5);
-    assert_true(isnan(g->figures.utilization) && isnan(g->figures.joules_per_token));
-    near(g->clock_max_mhz, 1980);
+    const struct gauge_summary *g = &r->figures.gauges;
+    assert_int_equal(r->gauges.points, 4); /* the resumed run repeats iteration 9 */
+    near(r->gauges.point[2].seconds, 4);
+    near(g->value[GAUGE_CLOCK].mean, 1700);
+    near(g->value[GAUGE_POWER].mean, 400);
+    near(g->throttled, 0.5);
+    assert_true(isnan(g->value[GAUGE_UTILIZATION].mean) && isnan(g->joules_per_token));
+    near(r->gauges.clock_max_mhz, 1980);
     fixture_write(f, "a/plan.json", "{\"v\":1,\"tokens_per_step\":1000}");
-    near(read_one(f, fixture_path(f, "a"))->gauges.figures.joules_per_token, 400 / 2e5);
+    near(read_one(f, fixture_path(f, "a"))->figures.gauges.joules_per_token, 400 / 2e5);
     fixture_write(f, "a/summary.json",
                   "{\"v\":1,\"gauges\":{\"clock_mhz\":{\"mean\":1600},\"power_w\":null,"
                   "\"joules_per_token\":0.25,\"throttled\":0.125,"
                   "\"throttled_by\":{\"set clock\":1,\"heat\":0.1,\"power limit\":0.025}}}");
-    g = &read_one(f, fixture_path(f, "a"))->gauges;
-    near(g->figures.clock_mhz, 1600);
-    near(g->figures.power_w, 400);
-    near(g->figures.joules_per_token, 0.25);
-    near(g->figures.throttled, 0.125);
-    assert_string_equal(g->figures.throttled_by, "heat, power limit");
+    g = &read_one(f, fixture_path(f, "a"))->figures.gauges;
+    near(g->value[GAUGE_CLOCK].mean, 1600);
+    near(g->value[GAUGE_POWER].mean, 400);
+    near(g->joules_per_token, 0.25);
+    near(g->throttled, 0.125);
+    assert_true(g->reasons == 3 && g->by[2].x == 0.025);
+    assert_string_equal(g->by[1].name, "heat");
     fixture_write(f, "a/summary.json", "{\"v\":1,\"gauges\":null}"); /* too few samples */
-    g = &read_one(f, fixture_path(f, "a"))->gauges;
-    assert_true(isnan(g->figures.clock_mhz) && isnan(g->figures.joules_per_token));
+    g = &read_one(f, fixture_path(f, "a"))->figures.gauges;
+    assert_true(isnan(g->value[GAUGE_CLOCK].mean) && isnan(g->joules_per_token));
 }
 
 /* Two groups of steps: the median tells of one of them, the run's own time of both. */
@@ -156,7 +157,7 @@ static void test_tokens_over_time(void **state)
     struct fixture *f = *state;
     fixture_write(f, "a/plan.json", "{\"v\":1,\"tokens_per_step\":1000}");
     fixture_write(f, "a/log.jsonl", STEP(0, 5) STEP(1, 5) STEP(2, 95) STEP(3, 5));
-    const struct run_figures *x = &read_one(f, fixture_path(f, "a"))->figures;
+    const struct run_summary *x = &read_one(f, fixture_path(f, "a"))->figures;
     near(x->tokens_per_s, 2e5);
     near(x->run_tokens_per_s, 1000 / 35e-3);
 }

@@ -25,12 +25,12 @@ static void test_rows_are_read(void **state)
     assert_int_equal(p.rows, 5);
     assert_int_equal(p.run, -1);
     assert_string_equal(p.times_by, "clock");
-    const struct profile_file_row *r = &p.row[1];
-    assert_string_equal(r->op, "SOFTMAX");
+    const struct profile_row *r = &p.row[1];
+    assert_string_equal(r->op_name, "SOFTMAX");
     assert_string_equal(profile_file_family_name(r->family), "softmax");
-    assert_int_equal(r->layer, 0);
-    assert_int_equal(r->words, 4);
-    assert_string_equal(r->word[3], "softmax");
+    assert_int_equal(r->range.layer, 0);
+    assert_int_equal(r->range.words, 4);
+    assert_string_equal(r->range.word[3], "softmax");
     assert_float_equal(r->ms, 3, 1e-9);
     assert_float_equal(r->run_ms.median, 2.9, 1e-9);
     assert_null(r->device_kernel);
@@ -104,10 +104,10 @@ static void test_missing_fields(void **state)
                      "\"layer\":-3,\"flops\":null,\"ms_per_step\":\"long\"}],"
                      "\"timeline\":7,\"memory\":null,\"machine\":null,\"words\":[3]}");
     assert_int_equal(p.rows, 2);
-    assert_string_equal(p.row[0].word[0], "step");
+    assert_string_equal(p.row[0].range.word[0], "step");
     assert_string_equal(profile_file_family_name(p.row[1].family), "other");
-    assert_string_equal(p.row[1].word[0], "x");
-    assert_int_equal(p.row[1].layer, -1);
+    assert_string_equal(p.row[1].range.word[0], "x");
+    assert_int_equal(p.row[1].range.layer, -1);
     assert_true(isnan(p.row[1].flops));
     assert_float_equal(p.row[1].ms, 0, 0);
     assert_int_equal(p.moments + p.memory.columns + p.products + p.copies + p.answers, 0);
@@ -123,7 +123,7 @@ static void test_counters_are_read(void **state)
         read_text(f, "{\"v\":1,\"rows\":[{\"counters\":null},{\"counters\":{\"dram_read\":5,"
                      "\"dram_written\":6,\"dram_of_node\":12,\"tensor_active\":0.25,"
                      "\"sm_active\":0.5,\"dram_busy\":0.75}}]}");
-    const struct profile_file_row *r = &p.row[1];
+    const struct profile_row *r = &p.row[1];
     assert_true(isnan(p.row[0].dram_read) && isnan(p.row[0].sm_active));
     assert_true(r->dram_read == 5 && r->dram_written == 6 && r->dram_of_node == 12);
     assert_true(r->tensor_active == 0.25 && r->sm_active == 0.5 && r->dram_busy == 0.75);

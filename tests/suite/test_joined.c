@@ -31,7 +31,7 @@ static struct profile_row row(enum op op, const char *full, const char *name, do
                                 .shape = full,
                                 .device_kernel = full,
                                 .device_short = name,
-                                .runs = 4,
+                                .per_step = 2,
                                 .ms = ms};
 }
 

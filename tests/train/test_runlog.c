@@ -1,5 +1,7 @@
 #include "train/runlog.h"
 
+#include "backend/sample.h"
+
 #include "../support/workdir.h"
 #include "base/file.h"
 #include "engine/gauge.h"
@@ -104,7 +106,7 @@ static void add_sample(int64_t iter)
 {
     struct gauge_reading r = {.iter = iter,
                               .ms = 500.25,
-                              .working = true,
+                              .steady = true,
                               .value = {97, 1755, 612.345, 81559158784, 61, 45, 95, 22, 71},
                               .clock_max_mhz = 1980,
                               .power_limit_w = 700,
@@ -117,20 +119,20 @@ static void test_samples(void **state)
 {
     (void)state;
     struct gauge_reading bare = {
-        .iter = 3, .ms = 1, .value = {-1, 2600, -1, 0, -1, -1, -1, -1, -1}};
-    bare.clock_max_mhz = bare.power_limit_w = bare.throttled = -1;
+        .iter = 3, .ms = 1, .value = {NAN, 2600, NAN, 0, NAN, NAN, NAN, NAN, NAN}};
+    bare.clock_max_mhz = bare.power_limit_w = bare.throttled = NAN;
     open_at(0);
     add_sample(2);
     assert_int_equal(runlog_sample(&runlog, &bare), ST_OK);
     runlog_close(&runlog);
     assert_string_equal(
         read_log(),
-        "{\"v\":1,\"kind\":\"sample\",\"iter\":2,\"ms\":500.2,\"steady\":true,"
+        "{\"v\":1,\"kind\":\"sample\",\"iter\":2,\"ms\":500.25,\"steady\":true,"
         "\"utilization\":97,\"clock_mhz\":1755,\"power_w\":612.345,\"memory_bytes\":81559158784,"
         "\"temperature_c\":61,\"memory_utilization\":45,\"sm_active\":95,\"tensor_active\":22,"
         "\"dram_active\":71,\"clock_max_mhz\":1980,\"power_limit_w\":700,\"throttled\":0.5,"
         "\"throttle\":[\"power limit\",\"set clock\"]}\n"
-        "{\"v\":1,\"kind\":\"sample\",\"iter\":3,\"ms\":1.0,\"steady\":false,"
+        "{\"v\":1,\"kind\":\"sample\",\"iter\":3,\"ms\":1,\"steady\":false,"
         "\"clock_mhz\":2600,\"memory_bytes\":0}\n");
 }
 

@@ -330,7 +330,7 @@ static void test_samples_of_the_device(void **state)
     struct run_summary s = train(&c, NULL, 0);
     assert_true(s.gauges.samples >= 2 && s.gauges.seconds > 0);
     assert_true(s.gauges.value[GAUGE_UTILIZATION].mean > 0);
-    assert_true(s.gauges.seconds < 1.2 * s.seconds && isnan(s.joules_per_token));
+    assert_true(s.gauges.seconds < 1.2 * s.seconds && isnan(s.gauges.joules_per_token));
     const char *path = arena_printf(&a, "%s/log.jsonl", c.train.out_dir);
     assert_int_equal(file_read(path, &a, &text, &bytes), ST_OK);
     assert_true(count_of(text, "\"steady\":true") >= 2);

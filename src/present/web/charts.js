@@ -292,7 +292,7 @@ strobe.lossSeries = function (runs, state) {
             val.push({
                 name: r + ".val", run: r, width: nestedWidth(r, runs.length), points: .6 + nestedWidth(r, runs.length) * .8, raw: true,
                 x: byTime ? evals.iter.map(i => strobe.secondsAt(steps, i)) : evals.iter.map(at),
-                y: evals.val,
+                y: evals.val_loss,
             });
     });
     return [...logged, ...train, ...val];
@@ -302,11 +302,11 @@ strobe.lossSeries = function (runs, state) {
  * numbers of tokens if the runs' iterations differ in tokens. Runs whose losses are not comparable are left out. */
 strobe.differenceSeries = function (runs) {
     const axis = strobe.sameTokens(runs) ? "iter" : "tokens", of = onAxis(runs[0], axis);
-    const first = new Map(runs[0].evals.iter.map((iter, i) => [of(iter), runs[0].evals.val[i]]));
+    const first = new Map(runs[0].evals.iter.map((iter, i) => [of(iter), runs[0].evals.val_loss[i]]));
     return runs.slice(1).map((run, i) => {
         const x = [], y = [];
         if (!run.incomparable) run.evals.iter.map(onAxis(run, axis)).forEach((at, k) => {
-            const a = first.get(at), b = run.evals.val[k];
+            const a = first.get(at), b = run.evals.val_loss[k];
             if (isNumber(a) && isNumber(b)) { x.push(at); y.push(b - a); }
         });
         return {name: i + 1 + ".difference", run: i + 1, width: 1.6, points: 2.6, raw: true, x, y};

@@ -150,7 +150,7 @@ function headlineSection() {
 /* --- curves ------------------------------------------------------------------------------------ */
 
 /* The first earlier run with the same evaluations, whose curve lies under that of run r; -1: none. */
-const curveOf = run => JSON.stringify([run.evals.iter, run.evals.val, run.plan.tokens_per_step]);
+const curveOf = run => JSON.stringify([run.evals.iter, run.evals.val_loss, run.plan.tokens_per_step]);
 const coincides = r => runs[r].evals.iter.length ? runs.findIndex((run, i) => i < r && curveOf(run) === curveOf(runs[r])) : -1;
 
 /* A line under a chart: each run with its value at the mouse, and a button to hide it. same: r => the
@@ -270,7 +270,7 @@ function speedSection() {
 
 /* Without counters: the plan's bytes and FLOPs of each step as shares of the measured peaks. */
 function planShares(node) {
-    const counted = runs.every(run => run.gauges.dram.some(isNumber));
+    const counted = runs.every(run => run.gauges.dram_active.some(isNumber));
     const known = runs.some(run => isNumber(run.plan_bytes) && isNumber(run.plan_flops) && isNumber(run.ms_median));
     if (counted || !known) return;
     const grid = element("div", {class: "pair"});
@@ -301,12 +301,13 @@ function stepTimes(node) {
 const PARTS = [["weights", 1], ["gradients", .72], ["optimizer", .48], ["activations", .26]];
 
 function memorySection() {
-    const known = runs.map((run, r) => r).filter(r => isNumber(runs[r].plan.total));
+    const memory = r => Object.assign({peak: runs[r].peak}, runs[r].plan.memory);
+    const known = runs.map((run, r) => r).filter(r => isNumber(memory(r).total));
     if (!known.length) return;
-    const largest = Math.max(...known.flatMap(r => [runs[r].plan.total, runs[r].plan.peak || 0]));
+    const largest = Math.max(...known.flatMap(r => [memory(r).total, memory(r).peak || 0]));
     const mix = (r, share) => `color-mix(in srgb, var(${strobe.runVariable(r)}) ${100 * share}%, var(--grid))`;
     const rows = known.map(r => {
-        const plan = runs[r].plan, fill = element("div", {class: "fill", style: {width: percent(plan.total, largest), background: "none"}});
+        const plan = memory(r), fill = element("div", {class: "fill", style: {width: percent(plan.total, largest), background: "none"}});
         const parts = PARTS.filter(([key]) => isNumber(plan[key]));
         for (const [key, share] of parts)
             fill.append(element("i", {title: `${key}: ${bytes(plan[key])}`, style: {width: percent(plan[key], plan.total), background: mix(r, share)}}));
@@ -321,7 +322,7 @@ function memorySection() {
     const grey = share => ({background: `color-mix(in srgb, var(--soft) ${100 * share}%, var(--grid))`});
     const key = element("div", {class: "key"},
         ...PARTS.map(([name, share]) => element("span", {}, element("i", {style: grey(share)}), name)),
-        known.some(r => isNumber(runs[r].plan.peak)) ? element("span", {}, element("i", {class: "tick"}), "measured peak of the process") : null);
+        known.some(r => isNumber(memory(r).peak)) ? element("span", {}, element("i", {class: "tick"}), "measured peak of the process") : null);
     section("Memory", "Memory of the plan, known before the first step.", element("div", {class: "bars"}, ...rows), key);
 }
 
@@ -336,17 +337,17 @@ function gaugesSection() {
     };
     const limit = key => shared(key) === null ? "" : ` (${thousands(shared(key))} at most)`;
     const gpu = runs.some(run => environment(run, "device") && environment(run, "device") !== "cpu");
-    const large = most("memory") >= 2 ** 30;
+    const large = most("memory_bytes") >= 2 ** 30;
     const kinds = [
         {kind: "utilization", title: "Utilisation, %", scale: 1, unit: "%", digits: 0, options: {includeZero: true}},
-        {kind: "sm", title: "SMs with work, %", scale: 1, unit: "% of SMs", digits: 0, options: {includeZero: true}},
-        {kind: "tensor", title: "Tensor cores active, %", scale: 1, unit: "% tensor cores", digits: 0, options: {includeZero: true}},
-        {kind: "dram", title: "Bandwidth of the memory, %", scale: 1, unit: "% of bandwidth", digits: 0, options: {includeZero: true}},
+        {kind: "sm_active", title: "SMs with work, %", scale: 1, unit: "% of SMs", digits: 0, options: {includeZero: true}},
+        {kind: "tensor_active", title: "Tensor cores active, %", scale: 1, unit: "% tensor cores", digits: 0, options: {includeZero: true}},
+        {kind: "dram_active", title: "Bandwidth of the memory, %", scale: 1, unit: "% of bandwidth", digits: 0, options: {includeZero: true}},
         {kind: "memory_utilization", title: "Memory in use, % of the time", scale: 1, unit: "% memory in use", digits: 0, options: {includeZero: true}},
-        {kind: "clock", title: `${gpu ? "SM clock" : "Clock"}, MHz${limit("clock_max")}`, scale: 1, unit: "MHz", digits: 0},
+        {kind: "clock_mhz", title: `${gpu ? "SM clock" : "Clock"}, MHz${limit("clock_max")}`, scale: 1, unit: "MHz", digits: 0},
         {kind: "throttled", title: "Clock lowered by power, heat or another limit, % of the time", scale: .01, unit: "% slowed", digits: 0, options: {includeZero: true}},
-        {kind: "power", title: `Power, W${limit("power_limit")}`, scale: 1, unit: "W", digits: 0},
-        {kind: "memory", title: `Memory, ${large ? "GiB" : "MiB"}`, scale: large ? 2 ** 30 : 2 ** 20, unit: large ? "GiB" : "MiB", digits: large ? 2 : 1, options: {includeZero: true}},
+        {kind: "power_w", title: `Power, W${limit("power_limit")}`, scale: 1, unit: "W", digits: 0},
+        {kind: "memory_bytes", title: `Memory, ${large ? "GiB" : "MiB"}`, scale: large ? 2 ** 30 : 2 ** 20, unit: large ? "GiB" : "MiB", digits: large ? 2 : 1, options: {includeZero: true}},
     ].filter(k => known(k.kind) && (k.kind !== "throttled" || most(k.kind) > 0));
     if (!kinds.length) return;
     const state = {axis: "seconds", hidden: new Set()}, charts = [];

@@ -20,10 +20,16 @@ function unpack(packed, index, runs) {
         parts: packed.memory.parts, peak: packed.memory.peak,
         columns: packed.memory.columns.map(c => ({row: rows[c[0]], at: c[1], bytes: c.slice(2)})),
     };
-    const phases = packed.phases.map(([name, ms, idle]) => ({name, ms, idle}));
+    const idle = packed.idle || {}, machine = packed.machine || {}, idleOf = idle.phases || {};
+    const phases = Object.entries(packed.phase_ms).map(([name, ms]) => ({name, ms, idle: idleOf[name] || 0}));
+    const facts = {
+        step: packed.step_ms || {}, plain_ms: (packed.plain_step_ms || {}).median, host_ms: packed.host_ms_per_step, others: packed.others_busy,
+        idle_ms: idle.ms_per_step || 0, gaps: idle.gaps_per_step, answers: packed.words.map(word => [word.about, word.text]),
+        machine: machine.gpu || machine.cpu, machine_date: machine.date, copies: packed.ceilings, products: (machine.products || []).map(x => [x.dtype, x.flops_per_s]),
+    };
     const moments = packed.moments.map(([row, start, us, lane]) => ({row: rows[row], start, end: start + us, lane}));
-    const whole = packed.idle_ms + rows.reduce((sum, row) => sum + row.ms, 0);
-    return Object.assign({}, packed, {rows, memory, phases, moments, whole, index, color: packed.run >= 0 ? packed.run : runs + index});
+    const whole = facts.idle_ms + rows.reduce((sum, row) => sum + row.ms, 0);
+    return Object.assign({}, packed, facts, {rows, memory, phases, moments, whole, index, color: packed.run >= 0 ? packed.run : runs + index});
 }
 
 const swatch = p => strobe.swatch(p.color);
