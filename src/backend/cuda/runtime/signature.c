@@ -62,7 +62,8 @@ static bool is_kernel(const char *source, const char *at)
     return is_word(source, at, "KERNEL") || is_word(source, at, "KERNEL_MIN");
 }
 
-/* The text after the parenthesis of a kernel declared between `from` and `end`; NULL: none. */
+/* The text after the opening parenthesis of kernel `entry`, declared between `from` and `end`.
+ * NULL: it is not declared there. */
 static const char *declared(const char *source, const char *from, const char *end,
                             const char *entry)
 {
@@ -73,7 +74,7 @@ static const char *declared(const char *source, const char *from, const char *en
     return NULL;
 }
 
-/* The same for a kernel declared by a macro whose first parameter is the kernel's name. */
+/* The same for a kernel declared by a macro, whose first parameter must be the kernel's name. */
 static const char *declared_by(const char *source, const char *macro)
 {
     char define[WORD + 16], first[WORD];
