@@ -14,7 +14,6 @@ struct tracer;
 /* Creates *t if it is NULL. `stream` is the stream of the kernels and must be idle. */
 enum status tracer_begin(struct tracer **t, CUstream stream);
 void tracer_mark(struct tracer *t, int mark);
-/* A kernel was launched. */
 void tracer_launched(struct tracer *t);
 /* The device must be idle. Fails if nothing was recorded although kernels ran. */
 enum status tracer_end(struct tracer *t, struct trace *ret, struct arena *a);
