@@ -138,7 +138,6 @@ enum status cuda_enter(const void *context)
         "select its context");
 }
 
-/* Creates the stream, unless *s exists. */
 static enum status create_stream(CUstream *s)
 {
     if (*s) return ST_OK;

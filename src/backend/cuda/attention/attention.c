@@ -8,8 +8,7 @@
 
 enum { MAX_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 
-/* Query rows of a warp / 16, warps of a block, keys of a tile, blocks that an SM holds at least,
- * and whether q stays in registers. */
+/* Query rows of a warp / 16, warps, keys of a tile, blocks of an SM, whether registers hold q. */
 struct tile {
     int tiles, warps, keys, blocks, keep_q;
 };

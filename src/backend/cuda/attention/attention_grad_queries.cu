@@ -73,7 +73,6 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
             int first_key = tile * TILE + step * STEP;
-            /* Stops when no visible keys remain. */
             if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break;
             lane = opaque(threadIdx.x) % WARP;
             u32 k_rows = base + AT_STAGES + tile % 2 * STAGE_BYTES + step * STEP * ROW_BYTES;

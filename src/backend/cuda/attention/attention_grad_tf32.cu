@@ -377,7 +377,6 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats,
             int thread = opaque_in_turn(threadIdx.x, tile), lane = thread % WARP;
             int first_query = block * BLOCK + thread / WARP * OWN,
                 first_key = tile * TILE + step * STEP;
-            /* Stops when no visible keys remain. */
             if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break;
             u32 k_rows = stage + step * STEP * ROW_BYTES, left = base + lane_down(thread);
             scores s, dp;

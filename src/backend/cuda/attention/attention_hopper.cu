@@ -77,7 +77,6 @@ DEVICE u32 own_barrier(u32 barriers, int w, int n)
 {
     return barriers + 8 * (SLOTS * w + n % SLOTS);
 }
-/* Loads the rows of a tile, all panels. */
 template <int N>
 DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int row, int b)
 {
@@ -151,7 +150,6 @@ DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
     }
 }
 
-/* State of a consumer: rings, number, item count. */
 struct position {
     ring k, v;
     u32 base;
@@ -252,7 +250,6 @@ DEVICE void next_tile(rows &r, position &c, const drop &d, int key, float scale)
     if (LIFT) lift_output(r);
     pack_weights(r, s, a);
 }
-/* Computes the output of the last tile. */
 DEVICE void last_tile(rows &r, position &c)
 {
     start_values(r, c, c.v);

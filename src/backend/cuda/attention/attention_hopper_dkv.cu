@@ -5,8 +5,7 @@
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dO, dK += dS^T Q.
  * A warpgroup has 64 keys and walks over the queries that see them, first to last, for each of the
- * GROUP query heads in turn. P and dS in registers are left operands. Queries from T on have P = dS
- * = 0.
+ * GROUP query heads in turn. P and dS in registers are left operands, 0 from query T on.
  *
  * Bound by tensor cores: 4 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
  * row, and rereads queries for each item from L2. Constants: see attention_hopper_grad.cuh;
@@ -144,7 +143,6 @@ DEVICE ring<DO_STAGES> dout_of(const position &p)
     ring<DO_STAGES> r = {p.at.stage, p.at.phase};
     return PARTS == DKV ? r : p.dout;
 }
-/* Signals that a warp has read a tile's dO. */
 DEVICE void release_dout(const keys &own, int stage)
 {
     if (PARTS != DKV) release(own.base + DO_FREE + 8 * stage, own.thread % WARP);
@@ -298,7 +296,6 @@ DEVICE void walk_values(sums &dv, keys &own, position &p, int left)
     p.before = -1;
 }
 
-/* Processes `left` tiles. */
 DEVICE void walk(sums &dk, sums &dv, keys &own, position &p, int left)
 {
     if constexpr (PARTS == DV) return walk_values(dv, own, p, left);

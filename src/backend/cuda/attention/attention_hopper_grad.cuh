@@ -130,7 +130,6 @@ DEVICE int part_in_round(int group, int round)
     return STAGES > 2 && round % 2 ? CONSUMERS - 1 - group : group;
 }
 
-/* A position in a ring of N stages. */
 template <int N> struct ring {
     int stage, phase;
     __device__ __forceinline__ void next()

@@ -90,7 +90,6 @@ DEVICE void release_head(position &c)
     }
     c.released = true;
 }
-/* Starts the scores of a tile. */
 DEVICE void begin(float (&s)[KEYS / 2], const position &c, int tile)
 {
     mbarrier_wait(full_of(c.base, tile, c.n), c.n / 2 % 2);

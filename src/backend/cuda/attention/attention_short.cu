@@ -38,7 +38,6 @@ DEVICE void load_queries(strip &r, const bf16 *q, int pitch, int first, int T, i
         }
 }
 
-/* Sets unseen scores to -inf. */
 DEVICE void mask(scores (&s)[TIMES], int query, int key, int T, int lane)
 {
     UNROLL for (int m = 0; m < M; m++)

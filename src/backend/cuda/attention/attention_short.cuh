@@ -1,7 +1,7 @@
 /* attention_short.cuh - shared by forward and backward attention over at most ROWS rows. Two
  * matrices of a head are in shared memory, and each warp has two strips of OWN rows, equally far
- * from the first row and from the last. So all warps have the same work under a causal mask; they
- * end together, and wait for each other only while data are loaded.
+ * from the first row and from the last. So under a causal mask all warps have the same work and end
+ * together; they wait for each other only while data are loaded.
  *
  * Constants: see attention_grad.cuh; TILE_ROWS is at least ROWS / 4. */
 #pragma once

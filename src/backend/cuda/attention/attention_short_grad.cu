@@ -175,7 +175,6 @@ template <bool ROWS_ARE_KEYS> DEVICE drop_bytes draw_span(const drop &d, int que
 #endif
     return r;
 }
-/* Extracts the bytes of one step. */
 DEVICE void step_bytes(u32 (&to)[2], const drop_bytes &all, int j)
 {
     UNROLL for (int i = 0; i < 2; i++) to[i] = j ? all.w[1][i] : all.w[0][i];

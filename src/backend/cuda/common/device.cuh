@@ -177,7 +177,7 @@ DEVICE float warp_max(float a)
     UNROLL for (int d = WARP / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
     return a;
 }
-/* Over a block of THREADS threads, a multiple of 32; all must call. */
+/* Over a block of THREADS threads, a multiple of 32; all must call. Calls may follow each other. */
 template <int THREADS> DEVICE float block_sum(float a)
 {
     __shared__ float part[THREADS / WARP];

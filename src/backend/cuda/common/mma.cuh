@@ -92,7 +92,6 @@ DEVICE void cp_async_4(u32 to, const void *from, int bytes)
                  "l"(__cvta_generic_to_global(from)), "r"(bytes)
                  : "memory");
 }
-/* Closes a group of copies of this thread. */
 DEVICE void cp_async_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");

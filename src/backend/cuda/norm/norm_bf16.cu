@@ -2,8 +2,8 @@
  * - mean) rstd w + bias, and of s = a + dropout(b), also an output. COLUMNS, LANES, BIAS, DROPOUT.
  *
  * A row stays in registers. Bound by memory, 2 accesses per element, 4 with the sum, if
- * instructions allow: at 384 columns, idle lanes, bytes selected one by one, and half-used Philox
- * calls cost a quarter of the time. */
+ * instructions are few: at 384 columns, idle lanes, bytes selected one by one, and half-used Philox
+ * calls would cost a quarter of the time. */
 #include "norm_bf16_row.cuh"
 
 enum { NORM_THREADS = 128, ROWS_OF_BLOCK = NORM_THREADS / LANES };

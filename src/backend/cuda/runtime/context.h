@@ -17,8 +17,7 @@ enum status cuda_find(int number, CUdevice *ret);
 /* Below, `context` was returned by the backend's open. */
 CUstream cuda_stream(const void *context);
 CUdevice cuda_handle(const void *context);
-/* Makes the context current, so that this thread may call the driver. Needed in every thread other
- * than the thread that opened the context. */
+/* Makes the context current in this thread, if this is not the thread that opened it. */
 enum status cuda_enter(const void *context);
 /* The stream on which other ranks' memory is read and written. */
 enum status cuda_ranks_stream(void *context, CUstream *ret);

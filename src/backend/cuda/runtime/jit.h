@@ -26,8 +26,7 @@ enum status jit_finish(struct jit *j);
 void jit_make(struct jit *j);
 /* The compiled module `number`, after jit_make; it belongs to `j`. */
 enum status jit_image(const struct jit *j, int number, const char **ret, int64_t *ret_bytes);
-/* The host's time so far, in milliseconds, for compiling modules (or reading them from the cache),
- * and for loading them. */
+/* Host milliseconds spent so far on compiling (or reading the cache), and on loading. */
 void jit_times(const struct jit *j, double *ret_compile_ms, double *ret_load_ms);
 /* A function of module `number`, after jit_finish. */
 enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret);

@@ -300,8 +300,7 @@ static CUdeviceptr address(const struct kernel_call *c, const struct cuda_arg *a
     }
 }
 
-/* Fills `ret` with pointers to the arguments: numbers, tensor maps, and addresses stored in
- * `at`. */
+/* Fills `ret` with pointers to numbers, to tensor maps, and to addresses, which are put in `at`. */
 static enum status parameters_of(const struct kernel_call *c, const struct cuda_launch *k,
                                  struct tensor_map *map, CUdeviceptr at[LAUNCH_ARGS],
                                  void *ret[LAUNCH_ARGS])

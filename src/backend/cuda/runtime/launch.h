@@ -132,7 +132,6 @@ void **cuda_row_state(const struct kernel_call *c);
 /* Appends the sources generated for this call, each with its options and launch. False: the call
  * has no generated source. */
 bool cuda_generated(const struct kernel *k, const struct kernel_call *c, struct str *s);
-/* The device that a call is planned for. */
 static inline const struct target *cuda_device_of(const struct kernel_call *c)
 {
     BUG_IF(!c->target, "a call that is planned for no device");

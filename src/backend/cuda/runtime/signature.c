@@ -62,8 +62,7 @@ static bool is_kernel(const char *source, const char *at)
     return is_word(source, at, "KERNEL") || is_word(source, at, "KERNEL_MIN");
 }
 
-/* The text after the opening parenthesis of kernel `entry`, declared between `from` and `end`.
- * NULL: it is not declared there. */
+/* The text after "(" of kernel `entry`, if it is declared between `from` and `end`; else NULL. */
 static const char *declared(const char *source, const char *from, const char *end,
                             const char *entry)
 {
@@ -118,7 +117,6 @@ static const char *find_with_includes(const char *source, const char *entry)
     return found;
 }
 
-/* The state of reading a parameter list. */
 struct reader {
     const struct cuda_launch *k;
     const char *source, *at; /* the launch's source; the position in it or in an included file */

@@ -14,7 +14,6 @@ enum status text_kernel_resources(void *context, void *kernel, const struct kern
                                   struct kernel_resources *ret);
 enum status text_kernel_assembly(void *context, const struct kernel_text *t, struct str *ret);
 
-/* The resources of an SM, for sm_resident. */
 struct sm_limits {
     int threads, blocks, registers; /* of an SM */
     int64_t shared_bytes;

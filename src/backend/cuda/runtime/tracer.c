@@ -78,7 +78,6 @@ static capture_info *find_capture_info(void)
     return found;
 }
 
-/* The number of nodes captured so far. */
 static bool count_nodes(const struct tracer *t, size_t *ret)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

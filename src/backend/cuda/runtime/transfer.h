@@ -20,8 +20,7 @@ enum status transfer_download(struct transfer *t, void *dst, const void *src, in
 enum status transfer_download_later(struct transfer *t, void *dst, const void *src, int64_t size);
 /* The number of deferred downloads begun so far. */
 int64_t transfer_downloads(const struct transfer *t);
-/* Copies the data of the first `downloads` deferred downloads to their destinations. The device
- * must have completed these downloads. */
+/* Copies the first `downloads` to their destinations; the device must have completed them. */
 void transfer_hand_out(struct transfer *t, int64_t downloads);
 /* The host waits for the stream of the kernels; all deferred downloads are copied out. */
 enum status transfer_sync(struct transfer *t);
