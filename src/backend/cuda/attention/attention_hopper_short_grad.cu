@@ -330,7 +330,7 @@ DEVICE position position_at(int group, int n, int i, int head)
                   in_table(0x30000, 0x22111, group, i)};
     return p;
 }
-/* Starts the scores of a tile once its operands and those of the step's dQ have arrived. */
+/* Starts the scores of a tile once its operands and the operands of the step's dQ have arrived. */
 DEVICE void begin(scores &s, const worker &o, const position &p)
 {
     wait_full(o, in_table(0x53210, 0x44321, o.group, p.i), p.n);

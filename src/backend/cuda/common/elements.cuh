@@ -55,8 +55,8 @@ DEVICE void advance(coord &p, int columns)
 }
 
 /* Random bytes of elements, for dropout. A Philox call returns the bytes of 16 elements, which
- * belong to 16 / N neighbouring threads. Each of these threads makes the call of another vector k,
- * and they exchange words. All threads of a warp must call. `first` is first_element. */
+ * belong to 16 / N neighbouring threads. Each of them makes the call for a different vector k, and
+ * they exchange words. All threads of a warp must call. `first` is first_element. */
 template <int N, int TIMES> struct random_bytes {
     u32 w[TIMES][N / 4];
 };

@@ -14,7 +14,7 @@ template <typename T> DEVICE float exp_for(float a)
         return expf(a);
 }
 
-/* e^a - 1 likewise, for a <= 0: three terms of the series are enough for bf16 near 0. */
+/* e^a - 1, equally exact, for a <= 0: three terms of the series are enough for bf16 near 0. */
 template <typename T> DEVICE float expm1_for(float a)
 {
     if constexpr (sizeof(T) == 2)

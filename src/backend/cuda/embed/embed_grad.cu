@@ -7,7 +7,7 @@
  *             below its range and sorts those within it
  *     sums    cuts the sorted rows into chunks of CHUNK, so that blocks share a frequent id. An id
  *             within a chunk is finished; one that crosses a border leaves parts. Chunks are small
- *             and add row by row: with few registers, those of 16384 rows are all resident. Other
+ *             and add row by row: with few registers, all chunks of 16384 rows are resident. Other
  *             blocks write the table rows without an id: zeros, or rows of `onto`, which may be the
  *             table. All sums are added to `onto` unless it is NULL.
  *     joins   adds the parts, in the block of the first border of each id

@@ -81,7 +81,7 @@ DEVICE T_X *held(int word)
     return (T_X *)shared_memory + word * run::N;
 }
 /* Words are copied in PARTS groups, so that the first are processed while the others are in flight.
- * Each lane reads only what it copied itself, so no barrier is needed. */
+ * Each lane reads only the words that it copied itself, so no barrier is needed. */
 enum { PARTS = 4 };
 DEVICE int part_words(const run &r)
 {

@@ -50,7 +50,7 @@ layernorm_bf16(bf16 *y, float *mean, float *rstd, const bf16 *x, const float *w,
     normalise(v, p, at, y, mean, rstd, eps);
 }
 
-/* sums may be a. The norm is that of the rounded sums. */
+/* sums may be a. The rounded sums are normalised. */
 KERNEL(NORM_THREADS)
 add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a, const bf16 *b,
                    const int *step, const float *w,

@@ -176,7 +176,7 @@ static const char *copy_name(uint8_t kind)
     }
 }
 
-/* CUPTI's structures only grow at their ends, so all later versions fit those of CUDA 11.1. */
+/* CUPTI's structures only grow at their ends, so every version's can be read as CUDA 11.1's. */
 static bool read_record(const CUpti_Activity *r, struct trace_record *ret)
 {
     switch ((int)r->kind) {

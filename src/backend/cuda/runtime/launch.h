@@ -96,7 +96,7 @@ struct cuda_row {
 };
 
 /* A row that only launches kernels; such rows share prepare, scratch_bytes, release and run. The
- * letters of types (kernel.h) and `fits` may be NULL. The last argument may be `.entry = ...`. */
+ * letters of types (kernel.h) and `fits` may be NULL. `entry` may follow as the last argument. */
 #define CUDA_ROW(op_name, variant_name, in_letters, out_letters, fits_fn, launches_fn, ...) \
     {                                                                                       \
         .kernel = {.op = OP_##op_name,                                                      \

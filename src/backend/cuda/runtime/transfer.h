@@ -10,7 +10,7 @@
 
 struct transfer;
 
-/* A failure leaves nothing allocated. `stream`, that of the kernels, must outlive *ret. */
+/* A failure leaves nothing allocated. `stream`, on which kernels run, must outlive *ret. */
 enum status transfer_open(CUstream stream, struct transfer **ret);
 void transfer_close(struct transfer *t);
 
