@@ -30,7 +30,7 @@ DEVICE int values_at(int H, int kv)
 }
 
 /* The block's head, counted over all sequences. Grid (concurrent heads, blocks of a head, sets of
- * concurrent heads). Concurrent heads fit into L2; their longest blocks come first, so none is
+ * concurrent heads). Concurrent heads fit into L2; the longest blocks come first, so none is
  * last. */
 DEVICE int head_here()
 {

@@ -10,7 +10,6 @@ DEVICE int first_tile(int first)
     return CAUSAL ? first / TILE : 0;
 }
 
-/* A thread's state of its warpgroup's keys. */
 struct keys {
     u32 base, k, v; /* shared memory; the warpgroup's rows of K and V in it */
     int round, thread, first, item_tile, first_tile, tiles; /* tiles of queries */

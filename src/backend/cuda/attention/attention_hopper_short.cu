@@ -36,7 +36,6 @@ DEVICE u32 full_of(u32 base, int strip, int n)
     return base + FULL + 8 * (2 * strip + n % 2);
 }
 
-/* One thread requests copies. */
 DEVICE void produce(u32 base, const tensor_map *map, int T, int H, int heads)
 {
     int n = 0;

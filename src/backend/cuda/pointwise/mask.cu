@@ -4,7 +4,6 @@
  * causal mask hides it), y written once. */
 #include "elements.cuh"
 
-/* 16 elements per thread. */
 enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N };
 
 /* Columns from `open` on become `value`; CAUSAL: elements above the diagonal of square matrices. */

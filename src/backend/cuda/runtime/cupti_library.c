@@ -80,7 +80,6 @@ void cupti_version(char ret[48])
         snprintf(ret, 48, "API %u", v);
 }
 
-/* The likely cause of an error. */
 static const char *advice(CUptiResult r)
 {
     switch ((int)r) {
