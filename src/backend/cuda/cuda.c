@@ -1,5 +1,5 @@
-/* One GPU as a backend: the primary context of a device, and one stream with everything in order on
- * it, unless the caller selects further streams. */
+/* One GPU as a backend: the primary context of a device, and one stream on which all work runs in
+ * order, unless the caller selects further streams. */
 #include "backend/backend.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/planned.h"
@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The oldest supported; the first with bf16 and TF32; the first with 8-bit matmuls. */
+/* Compute capabilities: the oldest supported; the first with bf16 and TF32; with float8. */
 enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80, FLOAT8_ARCH = 89 };
 
 struct cuda_context {
@@ -32,10 +32,10 @@ struct cuda_context {
     CUcontext primary;
     CUstream stream;                   /* the selected one */
     CUstream streams[BACKEND_STREAMS]; /* further ones are created when they are first selected */
-    CUstream ranks;                    /* created when it is first asked for */
-    struct nccl *nccl;                 /* the same */
+    CUstream ranks;                    /* created by cuda_ranks_stream */
+    struct nccl *nccl;                 /* created by cuda_ranks_nccl */
     int64_t launches;                  /* kernel launches so far */
-    int64_t choosing_ns;               /* choosing algorithms of matmuls so far */
+    int64_t choosing_ns;               /* time for choosing algorithms of matmuls so far */
     struct {
         CUevent event;     /* created when it is first recorded */
         int64_t downloads; /* begun before it */
@@ -138,7 +138,6 @@ enum status cuda_enter(const void *context)
         "select its context");
 }
 
-/* `s` is NULL at first. */
 static enum status create_stream(CUstream *s)
 {
     if (*s) return ST_OK;
@@ -199,7 +198,7 @@ static void cuda_close(void *context)
     for (int i = 0; i < BACKEND_EVENTS; i++)
         if (ctx->event[i].event) d->cuEventDestroy(ctx->event[i].event);
     if (ctx->transfer) transfer_close(ctx->transfer);
-    /* The device's own context stays until the program ends: libraries keep handles in it. */
+    /* The primary context is not released, because libraries keep handles in it. */
     for (int i = 0; i < BACKEND_STREAMS; i++)
         if (ctx->streams[i]) d->cuStreamDestroy(ctx->streams[i]);
     nccl_close(ctx->nccl);
@@ -262,7 +261,7 @@ static enum status cuda_alloc(void *context, int64_t size, void **ret_mem)
     }
     TRY(cuda_check(r, "allocate memory"));
     if (size > 0) r = d->cuMemsetD8Async(p, 0, (size_t)size, ctx->stream);
-    /* Staged data arrives on another stream; wait, so that it is not cleared. */
+    /* Staged data arrives on another stream; without this wait the memset might overwrite it. */
     if (r == CUDA_SUCCESS) r = d->cuStreamSynchronize(ctx->stream);
     if (r == CUDA_SUCCESS)
         *ret_mem = (void *)p;

@@ -27,8 +27,8 @@ extern const struct cuda_row attention_grad_rows[];
 extern const struct cuda_row matmul_tiles_rows[];  /* used without cuBLASLt */
 extern const struct cuda_row matmul_hopper_rows[]; /* with GELU, compute capability 9.0 only */
 extern const struct cuda_row
-    matmul_hopper_plain_rows[];                    /* without GELU, compute capability 9.0 only */
-extern const struct kernel matmul_cublaslt_rows[]; /* cuBLASLt */
+    matmul_hopper_plain_rows[]; /* without GELU, compute capability 9.0 only */
+extern const struct kernel matmul_cublaslt_rows[];
 
 /* The functions of struct backend_kernels. */
 const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n);

@@ -1,5 +1,5 @@
-/* planned.h - the launches of planned calls and what their kernels take, without a device:
- * functions of backend_launches (backend.h). */
+/* planned.h - the launches of planned calls and the resources of their kernels, without a device.
+ * Functions of backend_launches (backend.h). */
 #ifndef BACKEND_CUDA_PLANNED_H
 #define BACKEND_CUDA_PLANNED_H
 

@@ -8,19 +8,19 @@
 
 enum { MAX_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 
-/* Query rows / 16 of a warp, warps, keys of a tile, blocks of an SM, whether q is in registers. */
+/* Query rows of a warp / 16, warps, keys of a tile, blocks of an SM, whether registers hold q. */
 struct tile {
     int tiles, warps, keys, blocks, keep_q;
 };
 
-/* Keys and values of two tiles, and the queries; rows are padded to whole pairs of chunks. */
+/* Shared memory: keys and values of two tiles, and queries; rows have an even number of chunks. */
 static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
 {
     int64_t row = round_up(h->D * dtype_size(h->dtype), 2 * CHUNK);
     return (4 * t->keys + 16 * t->tiles * t->warps) * row;
 }
 
-/* Heads over 128: the first tile that shared memory holds, else the last. */
+/* For heads over 128: the first tile that fits into shared memory, or else the last one. */
 static struct tile wide_tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     static const struct tile all[] = {
@@ -30,7 +30,7 @@ static struct tile wide_tile_of(const struct kernel_call *c, const struct attent
     return all[i];
 }
 
-/* A warp reads all keys and values from shared memory, so it has 32 rows where registers allow. */
+/* Every warp reads all keys and values from shared memory, so it has 32 rows if registers allow. */
 static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     bool drop = c->attr->attention.drop.threshold > 0;
@@ -63,8 +63,8 @@ static void arg_tensors(struct cuda_launch *k)
     args_out(k, 0, "y lse");
 }
 
-/* Adds the launch of a tiled kernel, with the constants and arguments that both share; blocks of
- * `heads` heads at a time, the longest first. */
+/* Adds the launch of a tiled kernel, with the constants and arguments that all of them have. The
+ * blocks of `heads` heads run concurrently, the longest blocks first. */
 static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda_launches *l,
                                         const char *text, const struct attention_shape *h,
                                         int64_t heads, int rows, int threads)
@@ -97,7 +97,7 @@ static void tensor_cores(const struct kernel_call *c, struct cuda_launches *l)
     k->shared_bytes = (unsigned)tile_bytes(&h, &t);
 }
 
-/* Rows, pitch and keys as in attention_f32.cu: q, k, v and the weights in shared memory. */
+/* Shared memory of attention_f32.cu: q, k, v and the weights. */
 enum { F32_ROWS = 64, F32_THREADS = 128, F32_COLUMNS = 32, WIDE = 128, WIDE_THREADS = 256 };
 static int64_t f32_bytes(const struct attention_shape *h, int64_t keys)
 {
@@ -123,7 +123,7 @@ static void multiply_add(const struct kernel_call *c, struct cuda_launches *l)
     const struct dropout *drop = &c->attr->attention.drop;
     bool wide = h.D > WIDE;
     int rows = wide ? attention_wide_rows(c, &h, h.H, 1) : F32_ROWS;
-    /* Wide heads need few bytes a clock: the longest blocks of all heads come first. */
+    /* Wide heads need few bytes a clock, so L2 does not limit the number of concurrent heads. */
     int64_t heads = wide ? h.B * h.H : attention_heads_at_once(c, &h);
     struct cuda_launch *k = launch_tiled(c, l, wide ? "attention_f32_wide.cu" : "attention_f32.cu",
                                          &h, heads, rows, wide ? WIDE_THREADS : F32_THREADS);

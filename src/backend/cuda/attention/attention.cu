@@ -3,17 +3,17 @@
  * KV heads. T_X: bf16, or float rounded to tf32 for mma.
  *
  * FlashAttention-2 (Dao, arXiv 2307.08691) on mma.sync. A block has 16 * TILES * WARPS query rows
- * of one head, a warp 16 * TILES. It walks over tiles of KEYS keys, from the last that its rows see
- * to the first. The T x T matrices exist in registers only, a tile at a time. Bound by the tensor
- * cores and, at HEAD <= 64, equally by the exponentials. Reads and writes at most 4 HEAD elements a
- * row, as rows and heads that run concurrently share their keys in L2.
+ * of one head, a warp 16 * TILES. A block walks over tiles of KEYS keys, from the last tile that
+ * its rows see to the first. The T x T matrices exist in registers only, a tile at a time. Bound by
+ * the tensor cores and, at HEAD <= 64, equally by the exponentials. Reads and writes at most 4 HEAD
+ * elements a row, as rows and heads that run concurrently share their keys in L2.
  *
- *     GROUP, CAUSAL, DROPOUT, KEEP_Q (q stays in registers), BLOCKS (at least, on an SM)
+ *     GROUP, CAUSAL, DROPOUT, KEEP_Q (q stays in registers), BLOCKS (the least on an SM)
  *
- * Softmax: `top` is subtracted from the exponents. It follows the row's maximum only when that has
- * grown by more than 2^8, decided by the whole warp, so the output is seldom rescaled; float holds
- * sums of such terms as well as smaller ones, and bf16's precision is relative. It starts at the
- * lowest finite number: scores may be -inf, and -inf - -inf is NaN. */
+ * Softmax: `top` is subtracted from the exponents. A warp raises `top` to the rows' maxima only
+ * when the terms of a row would exceed 2^8, so the output is seldom rescaled. Such terms do no
+ * harm: float can hold their sums, and the precision of bf16 is relative. `top` starts at the
+ * lowest finite number because scores may be -inf, and -inf - -inf is NaN. */
 #include "mma.cuh"
 #include "attention_random.cuh"
 
@@ -47,7 +47,7 @@ DEVICE void multiply_add(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
         mma_m16n8k8_tf32(d, a, b0, b1);
 }
 
-/* Copies N rows of one head, `stride` elements apart. `there` are read (WHOLE: all), others 0. */
+/* Copies N rows of one head, `stride` elements apart; unless WHOLE, rows from `there` on are 0. */
 template <int N, bool WHOLE> DEVICE void copy_rows(u32 to, const T_X *from, int stride, int there)
 {
     constexpr int STEP = THREADS / GRAIN; /* rows per pass */
@@ -72,7 +72,7 @@ template <bool WHOLE> DEVICE void copy_keys(u32 to, const T_X *k, int C, int fir
     copy_rows<KEYS, WHOLE>(to + KEYS * CHUNKS * 16, k + C, (GROUP + 2) * C, T - first);
     cp_async_commit();
 }
-/* Rounds the chunks of N rows that this thread copied to tf32, once for all warps. */
+/* Rounds to tf32 the chunks of N rows that this thread copied, once for all warps. */
 template <int N> DEVICE void round_rows(u8 *tile)
 {
     constexpr int STEP = THREADS / GRAIN;
@@ -89,7 +89,7 @@ template <int N> DEVICE void round_rows(u8 *tile)
     }
 }
 
-/* Address of chunk `chunk` (even) or the next, given the thread's address `at` of chunk 0 or 1. */
+/* Moves a thread's address `at`, of chunk 0 or 1 of a row, by `chunk` chunks (an even number). */
 DEVICE u32 chunk_at(u32 at, int chunk)
 {
     return (at ^ (chunk % GRAIN * 16)) + chunk / GRAIN * GRAIN * 16;
@@ -132,7 +132,7 @@ DEVICE void mask_scores(float (&s)[TILES][KEYS / 8][4], const rows &r, int first
         }
 }
 
-/* Raises `top` to the maxima if any row's has grown too far, and rescales the sums and outputs. */
+/* If a row's maximum exceeds `top` too far, sets `top` to the maxima; rescales sums and outputs. */
 DEVICE void lift_top(rows &r, const float (&s)[TILES][KEYS / 8][4], float scale)
 {
     float max[TILES][2];
@@ -158,7 +158,7 @@ DEVICE void lift_top(rows &r, const float (&s)[TILES][KEYS / 8][4], float scale)
         }
 }
 
-/* exp2(scale s - less) of columns 2q, 2q+1 of a row; added to its sum. */
+/* Returns exp2(scale s - less) of columns 2q, 2q+1 of a row, and adds them to the row's sum. */
 DEVICE float2 exponentials(const float *s, float scale, float less, float &sum)
 {
     float2 e = make_float2(ex2_approx(s[0] * scale - less), ex2_approx(s[1] * scale - less));
@@ -166,7 +166,7 @@ DEVICE float2 exponentials(const float *s, float scale, float less, float &sum)
     return e;
 }
 /* Fragment p of the 32 / BYTES keys of step k. In bf16 s has the fragment's layout. In tf32 key 2q
- * takes the place of q and 2q+1 that of q+4, as in the fragment of the values. */
+ * is at position q and key 2q+1 at position q+4, as in the fragment of the values. */
 DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], int k, float scale,
                     const float (&less)[2], const drop &d, const drop_bytes &bytes)
 {
@@ -191,7 +191,7 @@ DEVICE void weights(u32 (&p)[4], rows &r, int m, const float (&s)[KEYS / 8][4], 
     }
 }
 
-/* o += exp2(scale (s - top)) v, and the sums of the exponentials. v: offset in shared memory. */
+/* o += exp2(scale (s - top)) v; adds up the exponentials, too. v: offset in shared memory. */
 DEVICE void add_values(rows &r, const float (&s)[TILES][KEYS / 8][4], u8 *shared, u32 v,
                        float scale, const drop &d, int first)
 {
@@ -280,7 +280,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
                   int group, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
-    constexpr int TILE = KEYS * CHUNKS * 16; /* bytes: k, v of one stage, k, v of the other, q */
+    constexpr int TILE = KEYS * CHUNKS * 16; /* bytes; memory has k, v of two stages, then q */
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     position at = position_of_block(T, BH, group);
     int bh = at.bh, row = at.row;
@@ -336,7 +336,8 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         }
         stage ^= 2 * TILE;
     }
-    /* Only this warp read its rows of q: it may overwrite them. Recomputing bh saves a register. */
+    /* No other warp reads this warp's rows of q: y may overwrite them. bh again: saves a
+     * register. */
     if (GROUP > 1) bh = position_of_block(opaque(T), BH, opaque(group)).bh;
     if (r.first < T)
         finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16,

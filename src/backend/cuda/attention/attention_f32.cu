@@ -1,9 +1,9 @@
 /* Attention over packed float q, k, v: (B,T,H+2*KV,HEAD) -> y (B,T,H,HEAD), log-sum-exp (B,H,T).
  *
- * FlashAttention-2 as in attention.cu, with FMAs. A block has 64 query rows of one head; 16 lanes
- * share eight of them, 8 apart, and each has every 16th key. Bound by the FMAs, 4 HEAD for each row
- * and key; q, k, v and the weights are in shared memory. HEAD: a multiple of 4, at most
- * 128; attention_f32_wide.cu has the wider heads. */
+ * FlashAttention-2 as in attention.cu, with FMAs. A block has 64 query rows of one head. 16 lanes
+ * share eight of these rows, 8 apart, and each lane has every 16th key. Bound by the FMAs, 2 HEAD
+ * for each row and key; q, k, v and the weights are in shared memory. HEAD: a multiple of 4, at
+ * most 128; attention_f32_wide.cu has the wider heads. */
 #include "mma.cuh"
 
 #define THREADS 128
@@ -86,7 +86,7 @@ DEVICE void add_values(float (&o)[MINE][PAIRS][2], const float *p, const u8 *v)
     }
 }
 
-/* Zeroes the dropped weights. A 4x4 set of a 16x16 block (rows 32 i2 ..., keys 16 j ...) belongs to
+/* Zeroes the dropped weights. A 4x4 set of a 16x16 block (rows 16 i ..., keys 16 j ...) belongs to
  * eight lanes of the warp, two rows each; each lane generates every eighth set. */
 DEVICE void drop_weights(float (&s)[MINE][EACH], const drop &d, int row, int first)
 {

@@ -1,6 +1,6 @@
-/* Attention over packed float q, k, v as attention_f32.cu, for heads over 128: same blocks, inputs
- * and results. Bound by the FMAs, 2 HEAD_SIZE for each row and key; tiles: attention_f32_wide.cuh.
- * A warp has two own rows of 16 lanes, so that softmax stays within it. */
+/* Attention over packed float q, k, v, for heads over 128, with the blocks, inputs and results of
+ * attention_f32.cu. Bound by the FMAs, 2 HEAD_SIZE for each row and key; tiles:
+ * attention_f32_wide.cuh. The 16 lanes that share own rows are in one warp, as softmax needs it. */
 #define LANES_X 16
 #define HEAD_SIZE HEAD
 #include "attention_f32_wide.cuh"

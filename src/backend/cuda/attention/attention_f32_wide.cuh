@@ -1,13 +1,14 @@
 /* attention_f32_wide.cuh - tiles of float attention with heads over 128, forward and backward.
  *
- * A block owns OWN_ROWS rows, queries or keys, which shared memory holds, and walks over the others
- * TILE at a time. These come in slices of 16 KB, by cp.async, two ahead of the FMAs: for scores 64
- * rows of 64 columns, for sums 16 rows of all columns. 256 threads form 16 x 16, (x, y); a warp has
- * LANES_X of x. A thread has R own rows, y + 16i, and of scores the others x + 16j, of sums the
- * columns 64c + 4x ... + 3. Per 16-byte read of shared memory it has 8 to 21 FMAs, and no reads of
- * a warp collide. Scores that sums use go through shared memory, (others, own), own row y + 16i at
- * R y + i. Constants: HEAD_SIZE (a multiple of 4; columns up to WIDTH are zeros), OWN_ROWS 32, 64
- * or 128, LANES_X 8 or 16. */
+ * A block keeps its own OWN_ROWS rows, queries or keys, in shared memory and walks over the rows of
+ * the other side, TILE at a time. cp.async loads these in slices of 16 KB, two slices ahead of the
+ * FMAs: 64 rows of 64 columns for scores, 16 rows of all columns for sums. 256 threads form a grid
+ * of 16 x 16, (x, y); a warp has LANES_X values of x. A thread has the R own rows y + 16i, for
+ * scores the other rows x + 16j, for sums the columns 64c + 4x ... 64c + 4x + 3. It has 8 to 21
+ * FMAs per 16-byte read of shared memory, and the reads of a warp have no bank conflicts. Scores
+ * reach add_sums through shared memory, as (others, own), with own row y + 16i at R y + i.
+ * Constants: HEAD_SIZE (a multiple of 4; columns up to WIDTH are zeros), OWN_ROWS 32, 64 or 128,
+ * LANES_X 8 or 16. */
 #pragma once
 #include "mma.cuh"
 
@@ -50,7 +51,7 @@ DEVICE void copy_own(float *to, const float *rows, i64 pitch, int first, int T)
 {
     copy_block<OWN, WIDTH, PITCH>(to, rows, pitch, first, T, 0);
 }
-/* Slice `part` of a tile: for scores, for sums. */
+/* Start copying slice `part` of a tile: copy_columns for scores, copy_rows for sums. */
 DEVICE void copy_columns(float *stage, const float *rows, i64 pitch, int first, int T, int part)
 {
     copy_block<TILE, SLICE, SLICE_PITCH>(stage, rows, pitch, first, T, part * SLICE);
@@ -59,15 +60,15 @@ DEVICE void copy_rows(float *stage, const float *rows, i64 pitch, int first, int
 {
     copy_block<SLICE_ROWS, WIDTH, WIDTH>(stage, rows, pitch, first + part * SLICE_ROWS, T, 0);
 }
-/* Waits for the oldest slice of two under way; then the stage of the one before it is free. */
+/* Waits for the older of two slices in flight. Then the stage of the slice before it is free. */
 DEVICE void next_slice()
 {
     cp_async_wait<STAGES - 2>();
     __syncthreads();
 }
 
-/* Lanes that differ in bit 0 alone read the same other rows, in bit 1 alone the same own rows: so
- * reads of 16 bytes by all lanes of a warp are merged. */
+/* Lanes that differ only in bit 0 read the same other rows; lanes that differ only in bit 1 read
+ * the same own rows. So the 16-byte reads of a warp's lanes are merged. */
 DEVICE int lane_x()
 {
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -90,8 +91,8 @@ DEVICE void clear(sums &sum)
         UNROLL for (int c = 0; c < PARTS; c++)
             UNROLL for (int k = 0; k < 4; k++) sum[i][c][k] = 0;
 }
-/* TURNS: how often a loop is unrolled; more may spill registers. */
-/* s += own rows, columns from `part` on, times the slice's rows */
+/* s += the columns of slice `part` of own rows times the slice's rows. TURNS: how often the loop is
+ * unrolled; more may spill registers. */
 template <int TURNS>
 DEVICE void add_scores(scores &s, const float *own, const float *slice, int part)
 {

@@ -1,7 +1,7 @@
 /* attention_fragments.cuh - operands of mma.sync in the attention backward, in bf16 and tf32. A
- * step of a sum is two 16-byte chunks, 16 columns of bf16 or 8 of tf32, which ldmatrix reads alike.
+ * step (the depth of an mma) has two 16-byte chunks: 16 columns of bf16 or 8 of tf32.
  *
- * Sources define M, N (rows / 16 of a warp, of the other side), D, CHUNKS, ROW_BYTES and TF32. */
+ * Sources define M, N (rows / 16: of a warp, of the other side), D, CHUNKS, ROW_BYTES, TF32. */
 #pragma once
 #include "mma.cuh"
 
@@ -19,7 +19,7 @@ DEVICE u32 lane_across(int lane)
 {
     return swizzle<CHUNKS>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
-/* That address, `chunks` (even) further in the row. */
+/* Address `at`, moved by `chunks` chunks (an even number) along the row. */
 DEVICE u32 along(u32 at, int chunks)
 {
     constexpr int W = swizzle_width(CHUNKS);
@@ -46,7 +46,7 @@ DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
     else
         mma_m16n8k16(d, a, b0, b1);
 }
-/* s += a b^T; b: 16N rows at `at` (lane_across); a: steps from KEPT on at `left` (lane_down). */
+/* s += a b^T. b: 16N rows, lane_across at `at`. a: steps from KEPT on, lane_down at `left`. */
 template <int KEPT>
 DEVICE void add_rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
 {

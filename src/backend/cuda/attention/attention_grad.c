@@ -7,12 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-/* The largest grid dimension y and z; the head size from which on registers spill. */
+/* The largest grid dimensions y and z; the largest head size without spilled registers. */
 enum { GRID_YZ = 65535, PLAIN_D = 1024 };
 
-/* Sets the grid that head_here() of the kernels expects: blocks of keys or of queries, of all
- * heads. Heads that run concurrently fit two of their tensors into half of L2. Their number is a
- * power of two, as that of a head's blocks often is and that of SMs nearly: few SMs idle. */
+/* Sets the grid that head_here() of the kernels expects: blocks of keys or of queries of all heads.
+ * Two tensors of the heads that run concurrently fit into half of L2. The number of these heads is
+ * a power of two, because a head often has a power of two of blocks and a GPU nearly a power of two
+ * of SMs; then few SMs idle. */
 static void grid_of_heads(struct cuda_launch *k, const struct kernel_call *c, bool keys,
                           int64_t block)
 {
@@ -24,7 +25,7 @@ static void grid_of_heads(struct cuda_launch *k, const struct kernel_call *c, bo
     arg_i32(k, "heads", heads);
 }
 
-/* Arguments and grid of kernels on tensor cores whose blocks have `block` keys or queries. */
+/* Sets arguments and grid of a tensor-core kernel whose blocks have `block` keys or queries. */
 static void arg_walk(struct cuda_launch *k, const struct kernel_call *c, int64_t stats, bool keys,
                      int64_t block)
 {
@@ -39,8 +40,8 @@ static void arg_walk(struct cuda_launch *k, const struct kernel_call *c, int64_t
     arg_dropout(k, &c->attr->attention.drop);
 }
 
-/* bf16 on tensor cores: as many warps and rows of a tile as shared memory can hold. Heads over WIDE
- * have a launch each for dv and dk; PARTS of the kernels. */
+/* bf16 on tensor cores: a block has as many warps, and a tile as many rows, as fit into shared
+ * memory. Heads over WIDE have one launch for dv and one for dk (PARTS of the kernels). */
 enum { WIDE = 128, DKV = 0, DV, DK };
 struct layout {
     int warps, tile;
@@ -163,7 +164,7 @@ static void launches_mma_two(const struct kernel_call *c, struct cuda_launches *
     launches_mma(c, l, false);
 }
 
-/* float rounded to tf32: two blocks on an SM or a larger one; two tiles in shared memory or one. */
+/* float rounded to tf32. stages: tiles in shared memory; blocks: blocks that must fit on an SM. */
 struct layout_tf32 {
     int head, warps, tile, stages, blocks;
 };
@@ -235,7 +236,7 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
     }
 }
 
-/* Computes delta into scratch, the first launch of the fma and plain variants. */
+/* Adds the first launch of variants fma and plain. It computes delta, at the returned offset. */
 static int64_t add_delta(struct cuda_launches *l, const struct kernel_call *c)
 {
     enum { WARPS = 4 };
@@ -273,7 +274,7 @@ static struct cuda_launch *add_with_delta(struct cuda_launches *l, const struct 
     return k;
 }
 
-/* float with FMAs: as many rows of a block as shared memory can hold; 0: none. */
+/* float with FMAs: a block owns as many rows as fit into shared memory; 0: none fit. */
 static unsigned bytes_fma(int64_t D, int own)
 {
     enum { TILE = 32 };

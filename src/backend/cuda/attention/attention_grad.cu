@@ -7,12 +7,13 @@
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dO, dK += dS^T Q,
  * so P and dS in registers are left operands without change. Only dS goes through shared memory,
- * for dQ = dS K, whose rows all warps share. It has two buffers, so that a tile's dQ is computed
+ * for dQ = dS K, whose rows all warps share. dS has two buffers, so that a tile's dQ is computed
  * concurrently with the next tile and one barrier a tile is enough.
  *
  * DQ_SUMS: blocks of keys add dQ to float sums in memory, in the order of registers (a permutation
  * that only attention_grad_convert knows). The order of blocks is undefined, so the bits differ
- * from run to run. Without it attention_grad_queries.cu computes dQ. PARTS: attention_heads.cuh.
+ * from run to run. Without DQ_SUMS attention_grad_queries.cu computes dQ. PARTS:
+ * attention_heads.cuh.
  *
  * Bound by tensor cores, then by the bandwidth of shared memory (at head size 64: 480 KB for 128 x
  * 128 pairs, 3800 clocks, compared with 4100 to 5100 of mma). */
@@ -23,11 +24,11 @@ enum {
     DQ_ROWS = D == 16 || D == 96 ? 4 : 2,
     DQ_COLUMNS = WARPS / DQ_ROWS, DQ_M = TILE / DQ_ROWS / 16,
     DQ_N = D == 96 ? 3 : D >= 64 ? 2 : 1, /* of 16 columns */
-    UNROLLED = BLOCK / 16 > 4 ? 4 : BLOCK / 16, /* of its sum over keys: more takes registers */
+    UNROLLED = BLOCK / 16 > 4 ? 4 : BLOCK / 16, /* of dQ's sum over keys; more take registers */
     PASSES = D / (16 * DQ_N * DQ_COLUMNS),
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
-    /* Columns / 16 of K and V in registers, as many as fit. TIGHT: others take more registers. */
+    /* Columns / 16 of K and V in registers, as many as fit. TIGHT: other values need registers. */
     TIGHT = GROUP > 1 || !DQ_SUMS,
     K_KEPT = D > 128    ? 0
              : D == 128 ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS)
@@ -48,8 +49,8 @@ enum {
 static_assert(!DQ_SUMS || PASSES * 16 * DQ_N * DQ_COLUMNS == D, "the warps do not divide dq");
 static_assert(!DQ_SUMS || PARTS == DKV, "one launch adds dq");
 
-/* Per tile of rows (B,H,tiles,2,TILE): the log-sum-exp times log2 e and delta = rowsum(dy y). From
- * T on the former is infinite, so probabilities are 0. DQ_SUMS: clears dq. Grid (tiles, H, B). */
+/* stats (B,H,tiles,2,TILE): the log-sum-exp times log2 e, infinite from T on (so P is 0), and delta
+ * = rowsum(dy y). DQ_SUMS: clears dq. Grid (tiles, H, B). */
 enum { ROW_THREADS = 256 };
 KERNEL(ROW_THREADS)
 attention_grad_rows(const bf16 *dy, const bf16 *y, const float *lse, float *stats, float *dq, int T,
@@ -232,7 +233,7 @@ attention_grad_keys(const bf16 *dy, const bf16 *qkv, const float *stats, const i
     left_rows<K_KEPT> k;
     left_rows<V_KEPT> v;
     sums dk, dv;
-    /* Own rows of K; those of V are AT_VALUES further. */
+    /* The warp's own rows of K; its rows of V are AT_VALUES further. */
     u32 own = base + threadIdx.x / WARP * OWN * ROW_BYTES + lane_down(threadIdx.x % WARP);
     keep_rows(k, own);
     keep_rows(v, own + AT_VALUES);

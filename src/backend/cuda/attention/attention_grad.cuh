@@ -2,16 +2,16 @@
  *
  * Constants: HEAD_SIZE (a multiple of 16), GROUP (query heads per key and value head), WARPS,
  * TILE_ROWS (32 or 64), CAUSAL, DROPOUT. A warp owns 16 M rows (keys in one kernel, queries in the
- * other), keeps their operands and sums in registers, and walks over the others 16 N at a time. A
- * matrix of probabilities is then 16 M x 16 N, two blocks of 16x16, and lanes never exchange it:
- * packed accumulators of one matmul are the left operand of the next. */
+ * other), keeps their operands and sums in registers, and walks over the rows of the other side, 16
+ * N at a time. It then has 16 M x 16 N probabilities, two blocks of 16x16. Lanes never exchange
+ * them: packed accumulators of one matmul are the left operand of the next. */
 #pragma once
 #include "mma.cuh"
 
 enum {
     TF32 = 0, D = HEAD_SIZE, CHUNKS = D / 8, /* 16-byte chunks in a row */
     ROW_BYTES = 2 * D, THREADS = WARP * WARPS,
-/* Set by sources with thinner strips; with 1 they generate random bytes for two steps at once. */
+/* Set by sources whose warps own fewer rows; with 1 a random_bytes call serves two steps. */
 #ifdef STRIP_BLOCKS
     M = STRIP_BLOCKS,
     N = 1,
@@ -23,7 +23,7 @@ enum {
     BLOCK = OWN * WARPS,       /* rows of a block */
     STEP = 16 * N, TILE = TILE_ROWS, /* rows that are loaded at a time */
     TILE_BYTES = TILE * ROW_BYTES,
-    STATS = 2 * TILE,          /* floats of a tile's statistics: log-sum-exp in bits, then delta */
+    STATS = 2 * TILE,          /* floats of a tile: log-sum-exp times log2 e, then delta */
 };
 
 #include "attention_fragments.cuh"
@@ -52,7 +52,7 @@ DEVICE void load_stats(u32 to, const float *stats)
 {
     if (threadIdx.x < STATS / 4) cp_async_16(to + threadIdx.x * 16, stats + threadIdx.x * 4, 16);
 }
-/* s = a b^T; arguments as of add_rows_by_rows. */
+/* s = a b^T; arguments as in add_rows_by_rows. */
 template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
 {
     clear(s);
@@ -79,7 +79,7 @@ DEVICE void pack(kept_scores &a, const scores &s)
                 a[m][n][i] =
                     pack_bf16(s[m][2 * n + i / 2][i % 2 * 2], s[m][2 * n + i / 2][i % 2 * 2 + 1]);
 }
-/* Stores a warp's scaled sums through its rows of a tile, which other warps must not use. */
+/* Stores a warp's scaled sums through its rows of a tile, which no other warp may use. */
 DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const sums &sum,
                        float scale, int lane)
 {
@@ -99,8 +99,8 @@ DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const 
     }
 }
 
-/* Dropped probabilities get a negative sign, so that no other record is needed later; packing turns
- * them into zeros (the kept ones are scaled later). */
+/* Marks dropped probabilities by a negative sign, so that no separate mask is needed. pack_kept
+ * turns them into zeros; the kept ones are scaled later. */
 DEVICE void mark_dropped(scores &p, const drop_bytes &d, int threshold)
 {
     UNROLL for (int m = 0; m < M; m++)

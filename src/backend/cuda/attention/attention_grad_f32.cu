@@ -2,12 +2,12 @@
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), delta (B,H,T), log-sum-exp (B,H,T) -> dqkv like qkv. Two kernels,
  * so that every sum has one owner. A block owns OWN keys (dK, dV) or queries (dQ) of a head, keeps
- * them in shared memory and walks over the others 32 at a time; a block of keys does so for all
- * query heads of its group in turn. Scores and gradients go through shared memory. 256 threads form
- * 16 x 16: a thread has R adjacent own rows and 2 of the others, or, of the sums, those R rows and
- * D/16 columns. Bound by FMAs and by reading their operands (6 reads of 16 bytes for 32 to 64
- * FMAs). HEAD_SIZE is a multiple of 16, at most 128 (attention_grad_f32_wide.cu has the
- * wider heads), GROUP H / KV, OWN_ROWS 32 or 64. */
+ * them in shared memory and walks over the rows of the other side, 32 at a time; a block of keys
+ * does so for all query heads of its group in turn. Scores and gradients go through shared memory.
+ * 256 threads form a grid of 16 x 16. For scores a thread has R adjacent own rows and 2 other rows,
+ * for sums the same R rows and D/16 columns. Bound by FMAs and by reading their operands (6 reads
+ * of 16 bytes for 32 to 64 FMAs). HEAD_SIZE is a multiple of 16, at most 128
+ * (attention_grad_f32_wide.cu has the wider heads), GROUP H / KV, OWN_ROWS 32 or 64. */
 #include "attention_grad_f32.cuh"
 
 enum {

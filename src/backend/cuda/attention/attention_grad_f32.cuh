@@ -7,7 +7,8 @@ DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int 
 {
     return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;
 }
-/* Of a pair: s becomes the score's gradient (without `scale`), dp p after dropout. */
+/* For one pair of query and key: replaces s by the gradient of the score (without `scale`), and dp
+ * by the probability after dropout. */
 DEVICE void gradient(float &s, float &dp, float lse, float delta, float scale, float keep,
                      bool seen)
 {

@@ -1,8 +1,8 @@
 /* attention_grad_f32_wide.cu - attention backward in full float precision, heads over 128.
  *
- * Sums and kernels as in attention_grad_f32.cu; tiles: attention_f32_wide.cuh. Own are queries with
- * dO (dQ, three products), or keys with values (dK, dV, four). Bound by the FMAs: 7 products in
- * place of the 5 of one kernel, whose sums would need atomics. */
+ * Sums and kernels as in attention_grad_f32.cu; tiles: attention_f32_wide.cuh. Own rows are queries
+ * and dO (dQ, three matmuls) or keys and values (dK and dV, four matmuls). Bound by the FMAs: 7
+ * matmuls instead of the 5 of a single kernel, whose sums would need atomics. */
 #define LANES_X 8
 #include "attention_f32_wide.cuh"
 #include "attention_grad_f32.cuh"
@@ -96,7 +96,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
     i64 batch = (i64)blockIdx.y * T * pitch, keys = batch + (H + kv) * D,
         values = keys + H / GROUP * D;
     const float *queries = qkv + batch, *grads = dy + (i64)blockIdx.y * T * H * D;
-    /* Slices of a tile: queries, dO, dO, queries; tiles: those of each query head of the group. */
+    /* Slices of a tile: queries, dO, dO, queries; tiles of each query head of the group in turn. */
     constexpr int STEPS = 2 * PARTS + 2 * ROW_PARTS;
     int tiles = ceil_div(T - first_tile, TILE), steps = GROUP * tiles * STEPS;
     auto copy = [&](int i) {

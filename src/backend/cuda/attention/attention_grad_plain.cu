@@ -1,8 +1,8 @@
 /* attention_grad_plain.cu - attention backward for every type and head size: the fallback.
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> delta (B,H,T), dqkv like qkv.
- * One warp for each row of each head (KV heads for keys and values). The row's elements, 32 apart,
- * are in registers. Every warp reads the other rows through the caches, which bounds it. */
+ * One warp for each row of each head (KV heads for keys and values). A lane has every 32nd element
+ * of the row in registers. Bound by the caches, through which every warp reads the other rows. */
 #include "device.cuh"
 
 typedef T_X element;

@@ -1,16 +1,16 @@
 /* attention_grad_queries.cu - dQ of bf16 attention without atomics: the same bits in every run.
  *
  * A block has BLOCK queries and walks over the keys that they see, TILE at a time. Q and dO stay in
- * registers, those of heads over 128 in shared memory:
+ * registers or, with heads over 128, in shared memory:
  *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K.
  * S and dP are computed here and, for dK and dV, in attention_grad.cu: 7 matmuls instead of 5.
- * Bound by tensor cores. Constants: attention_grad.cuh's. */
+ * Bound by tensor cores. Constants: see attention_grad.cuh. */
 #include "attention_grad.cuh"
 
 enum {
     DQ_BLOCKS = D > 64 ? 1 : 2, /* on an SM */
     KEPT = D > 128 ? 0 : D / 16, /* columns / 16 of Q and dO in registers: all or none */
-    /* Shared memory holds Q and dO, later, or after them, two stages of K and V. */
+    /* Shared memory: Q and dO; two stages of K and V, which overwrite Q and dO if KEPT. */
     STAGE_BYTES = 2 * TILE_BYTES,
     QUERY_BYTES = BLOCK * ROW_BYTES, AT_STAGES = KEPT ? 0 : 2 * QUERY_BYTES,
 };
@@ -73,7 +73,6 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
 #pragma unroll 1
         for (int step = 0; step < TILE / STEP; step++) {
             int first_key = tile * TILE + step * STEP;
-            /* Stops when no visible keys remain. */
             if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break;
             lane = opaque(threadIdx.x) % WARP;
             u32 k_rows = base + AT_STAGES + tile % 2 * STAGE_BYTES + step * STEP * ROW_BYTES;

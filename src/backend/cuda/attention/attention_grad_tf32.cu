@@ -2,16 +2,17 @@
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv like qkv. Two kernels,
  * which differ in the rows that a warp owns. Both walk over the other side's rows, TILE at a time;
- * `keys` over the GROUP query heads that share a key head, one after the other:
+ * kernel `keys` does so for each of the GROUP query heads that share a key head:
  *     keys     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
  *              dV += P^T dO, dK += dS^T Q
  *     queries  S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K
  * That is 7 matmuls instead of 5, but no warp waits for another's scores, only tiles are written to
  * shared memory, and each sum has one owner: the same bits in every run.
  *
- * An accumulator is a left operand unchanged if key (or query) 2q takes the place of q and 2q+1
- * that of q+4, in the right operand's rows as well. Those are read one float at a time, as mma
- * needs them by columns and no instruction transposes floats. Threads round what they copied.
+ * An accumulator is a left operand without change if key (or query) 2q is at position q and 2q+1 at
+ * position q+4, also in the rows of the right operand. Right operands are read one float at a time,
+ * as mma needs them by columns and no instruction transposes floats. Each thread rounds the
+ * elements that it copied.
  *
  * Fragments are those of attention_grad.cu (attention_fragments.cuh), but the loops are separate.
  * There all warps of a block sum a tile's dQ and exchange dS through shared memory, ldmatrix
@@ -32,7 +33,7 @@ enum {
     BLOCK = OWN * WARPS, /* rows of a block */
     STEP = 16 * N,       /* rows of the other side at a time */
     TILE = TILE_ROWS,
-    STATS = 2 * TILE,    /* floats of a tile's statistics: log-sum-exp in bits, then delta */
+    STATS = 2 * TILE,    /* floats of a tile: log-sum-exp times log2 e, then delta */
     /* Shared memory: the block's rows of two matrices; stages of two tiles and statistics. */
     OWN_BYTES = BLOCK * ROW_BYTES, TILE_BYTES = TILE * ROW_BYTES,
     STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
@@ -50,7 +51,7 @@ static_assert(TILE * CHUNKS % THREADS == 0 && BLOCK * CHUNKS % THREADS == 0, "")
 #include "attention_fragments.cuh"
 #include "attention_heads.cuh"
 
-/* A lane's row for ldmatrix of a left operand; the float in row 2q + odd, column g of 8 rows. */
+/* A lane's row for ldmatrix of a left operand; its float in row 2q + odd, column g of 8 rows. */
 DEVICE u32 lane_down(int thread)
 {
     return thread / WARP * OWN * ROW_BYTES + swizzle<CHUNKS>(thread % 16, thread / 16 % 2);
@@ -144,8 +145,8 @@ DEVICE void for_random_bytes(u32 seed, u32 site, u32 step, u32 bh, int query, in
     }
 }
 
-/* Per tile of rows (B,H,tiles,2,TILE): the log-sum-exp times log2 e and delta = rowsum(dy y). From
- * T on the log-sum-exp is infinite, so probabilities are 0. A block a tile. Bound by y and dy. */
+/* stats (B,H,tiles,2,TILE): the log-sum-exp times log2 e, infinite from T on (so P is 0), and delta
+ * = rowsum(dy y). One block per tile. Bound by reading y and dy. */
 enum { ROW_THREADS = 128 };
 KERNEL(ROW_THREADS)
 attention_grad_rows(const float *dy, const float *y, const float *lse, float *stats, int T, int H)
@@ -376,7 +377,6 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats,
             int thread = opaque_in_turn(threadIdx.x, tile), lane = thread % WARP;
             int first_query = block * BLOCK + thread / WARP * OWN,
                 first_key = tile * TILE + step * STEP;
-            /* Stops when no visible keys remain. */
             if ((CAUSAL && first_key > first_query + OWN - 1) || first_key >= T) break;
             u32 k_rows = stage + step * STEP * ROW_BYTES, left = base + lane_down(thread);
             scores s, dp;

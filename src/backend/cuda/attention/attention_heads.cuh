@@ -1,15 +1,16 @@
 /* attention_heads.cuh - shared by the tensor-core attention backward kernels: a block's head, its
- * position in packed rows, dropout's bytes. Constants: HEAD_SIZE, GROUP; M: with 2 the two 16x16
- * blocks of one call for bytes lie below one another, with 1 next to one another. */
+ * position in packed rows, dropout's bytes. Constants: HEAD_SIZE, GROUP; M: of the two 16x16 blocks
+ * of a random_bytes call the second is below the first if M is 2, to its right if M is 1. */
 #pragma once
 #include "attention_random.cuh"
 #include "mma.cuh"
 
-/* PARTS, in kernels of keys: what a launch computes. Registers do not hold both sums of heads over
- * 128, so there one launch computes dv, with 2 matmuls, and one dk, with 3, instead of 4 in one. */
+/* PARTS: what a launch of a kernel over keys computes. Registers cannot hold both dk and dv of
+ * heads over 128. For these heads one launch computes dv with 2 matmuls and one computes dk with 3,
+ * instead of one launch with 4. */
 enum { DKV, DV, DK };
 
-/* Number of key heads, and of value heads; a row of packed q, k, v has (GROUP + 2) KV heads. */
+/* The number KV of key heads, also of value heads; a row of packed q, k, v has (GROUP + 2) KV. */
 DEVICE int kv_heads(int H)
 {
     return H / GROUP;
@@ -28,16 +29,16 @@ DEVICE int values_at(int H, int kv)
     return (H + kv_heads(H) + kv) * HEAD_SIZE;
 }
 
-/* Grid (concurrent heads, blocks of a head, groups of such heads). Blocks of several heads run
- * concurrently, the longest of all first, so that none is left for the end; few enough heads that
- * they fit into L2. Heads are counted over all sequences. */
+/* The block's head, counted over all sequences. Grid (concurrent heads, blocks of a head, sets of
+ * concurrent heads). Concurrent heads fit into L2; the longest blocks come first, so none is
+ * last. */
 DEVICE int head_here()
 {
     return opaque(blockIdx.z) * gridDim.x + blockIdx.x;
 }
 
-/* Returns a, hidden from the compiler and different in every turn (turn >= 0): values computed from
- * it are recomputed, not kept in registers, which the matmuls need. */
+/* Returns a. The compiler does not see that the result is the same in every turn (turn >= 0), so it
+ * recomputes values from it instead of keeping them in registers, which the matmuls need. */
 DEVICE int opaque_in_turn(int a, int turn)
 {
     return a ^ opaque(turn) >> 31;

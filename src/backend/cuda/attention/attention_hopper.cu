@@ -3,9 +3,9 @@
  *
  * FlashAttention (Dao, arXiv 2307.08691), in the form of FlashAttention-3 (Shah et al., arXiv
  * 2407.08608). Blocks are persistent. An item is ROWS = 64 * CONSUMERS query rows of one head;
- * items with the most keys come first. Two producer warps load through tensor maps, one keys and
- * queries, one values, into STAGES tiles of KEYS. Each consumer warpgroup has 64 rows and walks
- * over the tiles from the last that its rows see to the first.
+ * items with the most keys come first. Two producer warps load through tensor maps: one loads
+ * queries and tiles of KEYS keys, the other tiles of values. Each consumer warpgroup has 64 rows
+ * and walks over the tiles from the last tile that its rows see to the first.
  *
  * Bound by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile) and, at HEAD <= 64,
  * equally by the exponentials (KEYS / 16 clocks). Reads and writes at most 4 HEAD elements a row,
@@ -16,11 +16,12 @@
  *     SLOTS   items whose queries, later output, are in shared memory: 1 or 2
  *     TURNS   warpgroups issue their wgmma in turn, so that they stay out of step
  *
- * A tile's exponentials run while this warpgroup multiplies the previous tile's weights and values.
- * `top` is subtracted from the exponents: the row's maximum in the first tile, without looking for
- * later maxima. Float sums and outputs tolerate rows that exceed it by 2^64. A consumer with a row
- * that exceeds it further, or is not finite, writes nothing and its item is issued again. Only then
- * does `top` follow the row's maximum, when that has grown by more than 2^8 in any row of a warp.
+ * A warpgroup computes a tile's exponentials while its wgmma multiplies the previous tile's weights
+ * and values. `top` is subtracted from the exponents. It is the row's maximum in the first tile;
+ * later maxima are not computed. Float sums and outputs tolerate terms up to 2^64. If a row's sum
+ * exceeds that or is not finite, the consumer writes nothing, and the item is issued again. Only in
+ * this second run does a warp raise `top` to the rows' maxima, when the terms of a row would exceed
+ * 2^8.
  *
  * A tensor map ends at row T of each sequence and at the head's last column, which may be before
  * HEAD: reads beyond return zeros and writes are dropped. CAUSAL masks the diagonal only. */
@@ -76,7 +77,6 @@ DEVICE u32 own_barrier(u32 barriers, int w, int n)
 {
     return barriers + 8 * (SLOTS * w + n % SLOTS);
 }
-/* Loads the rows of a tile, all panels. */
 template <int N>
 DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int row, int b)
 {
@@ -100,7 +100,7 @@ DEVICE void load_tiles(u32 base, ring &r, const tensor_map *map, int head, int b
         load_rows<KEYS>(at + r.stage * TILE_BYTES, map, barrier_of(full, r), head, tile * KEYS, b);
     }
 }
-/* Loads the rows of a consumer that has processed `items` items. */
+/* Loads the queries of consumer w, which has processed `items` items. */
 DEVICE void load_queries(u32 base, const tensor_map *map, const item &i, int w, int items)
 {
     load_rows<64>(own_rows(base, w, items), map, own_barrier(base + Q_FULL, w, items), i.h,
@@ -115,7 +115,7 @@ DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, in
         if (has_rows(i, w)) load_queries(base, q_map, i, w, 0);
     load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
 }
-/* One thread: takes items and loads their queries and keys, except what begin() requested. */
+/* One thread: takes items and loads their queries and keys, except those that begin() requested. */
 DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H,
                          int BH, int group)
 {
@@ -150,14 +150,13 @@ DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
     }
 }
 
-/* State of a consumer: rings, number, item count. */
 struct position {
     ring k, v;
     u32 base;
     int w, items; /* its number; items that it has processed */
 };
 
-/* Descriptor of the data `bytes` further; the lower half never carries. */
+/* Moves a descriptor by `bytes`; the addition never carries into the upper half. */
 DEVICE u64 offset_by(u64 descriptor, int bytes)
 {
     return (descriptor & ~0xffffffffull) | (u32)((u32)descriptor + bytes / 16);
@@ -204,7 +203,7 @@ DEVICE void release(u32 empty, const ring &r)
     if (leader()) mbarrier_arrive(barrier_of(empty, r));
 }
 
-/* The first tile, of which N keys are used. Rows start at multiples of 64: no other is masked. */
+/* The first tile, of which N keys are used. As rows start at multiples of 64, only it is masked. */
 template <int N>
 DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, float scale)
 {
@@ -217,7 +216,7 @@ DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, floa
     wgmma_hold(s);
     release(c.base + K_EMPTY, c.k);
     advance(c.k);
-    /* Rows that see more than 64 of them see the first 64. */
+    /* If more than 64 keys are used, all rows see the first 64. */
     mask_scores<CAUSAL && KEYS == 128 && N == KEYS ? 64 : 0>(s, r, key, T);
     lift_top<true>(r, s, scale);
     exponentials<true>(r, s, scale);
@@ -251,7 +250,6 @@ DEVICE void next_tile(rows &r, position &c, const drop &d, int key, float scale)
     if (LIFT) lift_output(r);
     pack_weights(r, s, a);
 }
-/* Computes the output of the last tile. */
 DEVICE void last_tile(rows &r, position &c)
 {
     start_values(r, c, c.v);
@@ -261,7 +259,7 @@ DEVICE void last_tile(rows &r, position &c)
     advance<V_STAGES>(c.v);
 }
 
-/* Skips tiles that none of these rows sees: takes its turns; the leader waits for all tiles. */
+/* Skips tiles that none of the rows sees, but takes the turns; the leader waits for all tiles. */
 DEVICE void skip_tiles(position &c, int tiles, int turns)
 {
 #pragma unroll 1
@@ -279,7 +277,7 @@ DEVICE void skip_tiles(position &c, int tiles, int turns)
     if (tiles) named_barrier_sync(OWN + c.w, WARPGROUP);
 }
 
-/* Marks the item as failed if sums or outputs of this consumer's rows grew too far. */
+/* True if sums or outputs of this consumer's rows grew too far; marks the item as failed. */
 DEVICE bool outgrown(const rows &r, const position &c, item *of)
 {
     if (!warp_word(&of->redo)) {
@@ -325,7 +323,7 @@ DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *l
     }
 }
 
-/* Releases the queries of item `items` once its output, stored over them, has been read. */
+/* Releases the rows of item `items` once the stores of its output have read them. */
 DEVICE void release_own(const position &c, int items)
 {
     if (!leader()) return;

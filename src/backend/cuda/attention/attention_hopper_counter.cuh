@@ -1,7 +1,7 @@
 /* attention_hopper_counter.cuh - dynamic scheduling of items: slower blocks take fewer.
  *
  * The counter is a module variable, zero before and after every launch. So a module's launches must
- * share a stream (a context has one) and not overlap. An aborted launch spoils the count. */
+ * share a stream (a context has one) and not overlap. An aborted launch leaves a wrong count. */
 #pragma once
 #include "device.cuh"
 

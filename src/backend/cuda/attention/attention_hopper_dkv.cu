@@ -5,14 +5,14 @@
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dO, dK += dS^T Q.
  * A warpgroup has 64 keys and walks over the queries that see them, first to last, for each of the
- * GROUP query heads in turn. P and dS in registers are left operands. From T on P and dS are 0.
+ * GROUP query heads in turn. P and dS in registers are left operands, 0 from query T on.
  *
  * Bound by tensor cores: 4 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
- * row, and rereads queries for each item from L2. Constants: attention_hopper_grad.cuh's; TILE_ROWS
- * is 64; STAGES of Q and statistics; DO_STAGES of dO; ITEM_STAGES of K, V, later dK, dV.
+ * row, and rereads queries for each item from L2. Constants: see attention_hopper_grad.cuh;
+ * TILE_ROWS is 64; STAGES of Q and statistics; DO_STAGES of dO; ITEM_STAGES of K, V, later dK, dV.
  *
  * PARTS (attention_heads.cuh): WIDE heads have a launch for dV and one for dK. Q and dO then have
- * rings of their own, since S and dP each read one of them only. */
+ * separate rings, since S reads only Q and dP only dO. */
 #include "attention_hopper_keys.cuh"
 #include "attention_hopper_counter.cuh"
 static_assert(PARTS == DKV ? DO_STAGES == STAGES : !AHEAD && !(PARTS == DV && LATE), "");
@@ -29,7 +29,7 @@ enum {
     ITEM_FULL = AT_BARRIERS, ITEM_FREE = ITEM_FULL + 8 * ITEM_STAGES,
     QUERIES_FULL = ITEM_FREE + 8 * ITEM_STAGES, /* and statistics */
     DO_FULL = QUERIES_FULL + 8 * STAGES, FREE = DO_FULL + 8 * DO_STAGES,
-    DO_FREE = FREE + 8 * STAGES,          /* not for both parts: FREE covers dO */
+    DO_FREE = FREE + 8 * STAGES,          /* PARTS == DKV: unused, FREE covers dO */
     NUMBER_FULL = DO_FREE + 8 * DO_STAGES, /* item numbers */
     AT_NUMBERS = NUMBER_FULL + 8 * ITEM_STAGES,
 };
@@ -46,15 +46,15 @@ DEVICE u32 dout_tile(u32 base, int stage)
 }
 
 struct sizes {
-    int T, H, heads, items, tiles; /* all key heads; tiles of queries */
+    int T, H, heads, items, tiles; /* heads: all key heads; tiles: of queries */
 };
 DEVICE sizes sizes_of(int T, int H, int heads, int items)
 {
     sizes s = {T, H, heads, items, ceil_div(T, TILE)};
     return s;
 }
-/* A round's item number is stored with its rows. It is taken only when there is space for them:
- * taken earlier, the item would be kept from blocks that are idle at the end. */
+/* Where the item number of a round is stored. The producer takes an item only when there is space
+ * for its rows; if it took items earlier, other blocks might be idle at the end. */
 DEVICE volatile int *number_of(u32 base, int round)
 {
     return (volatile int *)(shared_memory + (base - shared_address(shared_memory)) + AT_NUMBERS) +
@@ -128,7 +128,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
 /* State of a warpgroup: a tile of queries of a head, and its stage. */
 struct position {
     ring<STAGES> at;
-    ring<DO_STAGES> dout; /* not for both parts: of the next tile whose dO is needed */
+    ring<DO_STAGES> dout; /* PARTS != DKV: of the next tile whose dO is needed */
     int tile, member, before; /* stage of the previous tile; -1 at the item's first tile */
 };
 /* Starts S of the tile at a stage. */
@@ -138,13 +138,11 @@ DEVICE void begin(scores &s, const keys &own, const ring<STAGES> &at)
     wgmma_fence();
     rows_by_rows(s, own.k, query_tile(own.base, at.stage));
 }
-/* The stage of dO. */
 DEVICE ring<DO_STAGES> dout_of(const position &p)
 {
     ring<DO_STAGES> r = {p.at.stage, p.at.phase};
     return PARTS == DKV ? r : p.dout;
 }
-/* Signals that a warp has read a tile's dO. */
 DEVICE void release_dout(const keys &own, int stage)
 {
     if (PARTS != DKV) release(own.base + DO_FREE + 8 * stage, own.thread % WARP);
@@ -210,7 +208,7 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
         wgmma_wait<1>();
         wgmma_hold(s);
     }
-    /* Its dK ended before S. */
+    /* The previous tile's dK ended before this tile's S. */
     if (PARTS == DK && LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
     if (CAUSAL && tile * TILE < own.first + OWN) mask(s, own, tile);
     probabilities(pr, s, own, stats);
@@ -239,7 +237,7 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     wgmma_fence();
     add_by_columns(dk, e, queries);
     wgmma_commit();
-    /* Also for dV: it reads registers that the next P is packed into. */
+    /* Waits for dV, too, which reads the registers that the next P is packed into. */
     wgmma_wait<LATE>();
     if (AHEAD && MORE) wgmma_hold(s);
     if (PARTS == DKV) wgmma_hold(dv);
@@ -248,9 +246,8 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     release(own.base + FREE + 8 * here, lane);
 }
 
-/* dV of a tile, whose S is complete on entry; the previous tile's dV may be in flight, and reads dO
- * at the stage `before`. If there is MORE, the next tile's S is complete at the end, and dV in
- * flight. */
+/* Adds a tile to dV. Its S is complete on entry; the previous tile's dV, with dO at the stage
+ * `before`, may be in flight. If MORE, at the end the next tile's S is complete, dV in flight. */
 template <bool MORE> DEVICE void step_values(scores &s, sums &dv, keys &own, position &p)
 {
     kept_scores a;
@@ -280,7 +277,7 @@ template <bool MORE> DEVICE void step_values(scores &s, sums &dv, keys &own, pos
     wgmma_wait<1>();
     wgmma_hold(s);
 }
-/* The walk over `left` tiles for dV alone. */
+/* Processes `left` tiles for dV alone. */
 DEVICE void walk_values(sums &dv, keys &own, position &p, int left)
 {
     scores s;
@@ -299,7 +296,6 @@ DEVICE void walk_values(sums &dv, keys &own, position &p, int left)
     p.before = -1;
 }
 
-/* Processes `left` tiles. */
 DEVICE void walk(sums &dk, sums &dv, keys &own, position &p, int left)
 {
     if constexpr (PARTS == DV) return walk_values(dv, own, p, left);

@@ -7,12 +7,12 @@
  * A warpgroup has 64 queries (a thread has parts of two) and walks over the keys that they see,
  * last to first. Items are counted from the last query, so a short item sees the fewest keys.
  *
- * Bound by tensor cores: 3 matmuls of 2 D clocks for 64 x 64 pairs. Moves 8 D bytes a row, and the
- * keys for each item from L2. Constants: attention_hopper_grad.cuh's; ITEM_STAGES of Q, dO, y;
- * V_STAGES of V.
+ * Bound by tensor cores: 3 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
+ * row, and rereads keys for each item from L2. Constants: see attention_hopper_grad.cuh;
+ * ITEM_STAGES of Q, dO, y; V_STAGES of V.
  *
  * WIDE heads leave no space for y: attention_hopper_sums.cu computes the statistics first, and dQ
- * overwrites dO. V has its own ring, as its tiles are needed for one matmul only, K's for two. */
+ * overwrites dO. V has a separate ring: one matmul reads a tile of V, two read a tile of K. */
 #include "attention_hopper_grad.cuh"
 
 static_assert(STAGES > (AHEAD > 0) + LATE, "a warpgroup would wait for itself");
@@ -32,7 +32,7 @@ enum {
     FREE = VALUES_FULL + 8 * V_STAGES, /* WIDE: of keys */
     VALUES_FREE = FREE + 8 * STAGES,   /* WIDE only */
     EARLY = AHEAD == 2,
-    SETTLE_LATE = AHEAD && LATE, /* during dP: with a single stage y arrives late */
+    SETTLE_LATE = AHEAD && LATE, /* settle() during dP: with a single stage y arrives late */
     /* Loads an item's log-sum-exp one item ahead, where registers allow. */
     LSE_AHEAD = !WIDE && !(AHEAD && LATE),
 };
@@ -105,8 +105,8 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const
         }
     }
 }
-/* One thread requests tiles of KEYS, VALUES or both, also those of the next item while its rows
- * wait for space. */
+/* One thread requests tiles of KEYS, VALUES or both. It requests tiles of the next item even while
+ * the item's rows wait for space. */
 template <bool KEYS, bool VALUES>
 DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 {
@@ -148,7 +148,7 @@ struct queries {
 #endif
 };
 
-/* delta of both rows; the four lanes of a row share its chunks. */
+/* Computes delta of the thread's two rows. The four lanes of a row divide its chunks. */
 DEVICE void sum_rows(queries &own, u32 y)
 {
     int lane = own.thread % WARP, row = own.thread / WARP * 16 + lane / 4;
@@ -184,7 +184,6 @@ DEVICE void load_lse(float (&lse)[2], const queries &own, int i, int items, int 
     if (t >= 0 && t < own.T) lse[0] = at[0];
     if (t >= 0 && t + 8 < own.T) lse[1] = at[8];
 }
-/* Loads the statistics of an item's rows. */
 DEVICE void load_stats(queries &own)
 {
     int strips = ceil_div(own.T, STATS);
@@ -196,7 +195,6 @@ DEVICE void load_stats(queries &own)
         own.delta[h] = own.first < 0 ? 0 : at[STATS + 8 * h];
     }
 }
-/* The barrier of this round's rows. */
 DEVICE u32 own_barrier(const queries &own, u32 barriers)
 {
     return rows_barrier(own.base + barriers, own.group, ring_of(own.round).stage);
@@ -212,7 +210,8 @@ DEVICE void release_last(const queries &own)
         release_rows(rows_barrier(own.base + Y_FREE, own.group, ring_of(own.round - 1).stage),
                      own.thread);
 }
-/* During an item's first matmuls: delta, statistics for the next kernel, release of the last. */
+/* Called during an item's first matmuls: releases the previous item, computes delta, and stores the
+ * statistics for the next kernel. */
 DEVICE void settle(queries &own)
 {
     int lane = own.thread % WARP;

@@ -1,27 +1,30 @@
 /* attention_hopper_dqkv.cu - attention backward for sm_90a in one kernel: dk, dv, sums of dq.
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_sums.cu -> the columns of dqkv from C
- * on. Items add their keys' parts to dq in that file's layout, in undefined order.
+ * on. Items add their keys' parts to dq, in that file's layout and in undefined order.
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dO, dK += dS^T Q, dQ += dS K.
- * Two warpgroups have 64 keys each and walk over the queries that see either's, for each of the
- * GROUP query heads in turn. For dQ, whose rows are queries, both store dS in shared memory. Heads
- * of 128: each multiplies a tile's dS by half of K's columns. Heads of 64: each has one tile of a
- * pair and all columns, so they synchronize once in two tiles. The results go through shared
- * memory; a producer thread for each adds them to memory in bulk and stores dK and dV.
+ * Two warpgroups have 64 keys each and walk over the queries that see any of these 128 keys, for
+ * each of the GROUP query heads in turn. For dQ, whose rows are queries, both store dS in shared
+ * memory. Heads of 128: each warpgroup multiplies a tile's dS by half of the columns of K. Heads of
+ * 64: tiles come in pairs, and each warpgroup multiplies the dS of one tile by all columns of K, so
+ * they synchronize once in two tiles. The results go through shared memory. A producer thread for
+ * each warpgroup adds dQ to memory in bulk and stores dK and dV.
  *
  * Order of a tile's wgmma groups. Heads of 64: (dQ of the previous pair,) dP, dV, S of the next
- * tile, dK. Heads of 128: S, dP, dV, dQ of the previous tile, dK. One is in flight while threads
- * compute P, dS and dQ. dS uses P as rounded for dV, to save registers. Heads of 64 keep V there.
+ * tile, dK. Heads of 128: S, dP, dV, dQ of the previous tile, dK. One group is in flight while
+ * threads compute P and dS and store dQ. dS is computed from P as rounded for dV, which saves
+ * registers. Heads of 64 keep V in registers.
  *
  * Items come from a counter, `section` heads at a time, so that these heads' sums and rows stay in
  * L2; within a section the longest item comes first.
  *
- * Bound by shared memory (for 128 x 128 pairs 2816 clocks at D 64, 5888 at 128) and tensor cores,
- * 40 D clocks: 5 matmuls. It takes 4500 and 7000, as a warpgroup's steps wait for each other, but
- * not for memory: without the additions it is no faster. Without dQ's way through shared memory
- * (750 and 950 clocks) it is, as threads' stores wait while tensor cores read both operands there.
- * So stores are next to wgmma with a left operand in registers, and fences where few are in flight.
+ * Bound by shared memory (for 128 x 128 pairs 2816 clocks at D 64, 5888 at 128) and tensor cores (5
+ * matmuls, 40 D clocks). The kernel takes 4500 and 7000 clocks, because each step of a warpgroup
+ * depends on the one before. It does not wait for memory: without the additions to dq it is no
+ * faster. Without the path of dQ through shared memory (750 and 950 clocks) it is faster, because
+ * stores of threads wait while tensor cores read both operands from shared memory. So stores are
+ * next to wgmma with a left operand in registers, and fences are where few wgmma are in flight.
  * HEAD_SIZE: 64 or 128; STAGES of Q, dO, statistics; ITEM_STAGES of K, V. */
 #define CONSUMERS 2
 #define TILE_ROWS 64
@@ -30,7 +33,7 @@
 static_assert(D == 64 || D == 128, "dQ is not divided for this head size");
 
 enum {
-    /* Tiles come in pairs, one for each warpgroup; also selects what registers allow then. */
+    /* Tiles come in pairs, one for each warpgroup; selects other code, too, as registers allow. */
     PAIRS = D == 64, PARTS = PAIRS ? 2 : 1,
     SLOTS = 2, /* for dS: of a pair's tiles, or of a tile and the previous one */
     PIECES = D / 64, PIECE = 64 * 64, BLOCK_BYTES = CONSUMERS * OWN_BYTES,
@@ -75,7 +78,6 @@ DEVICE item item_of(int i, const sizes &s)
     item r = {before + in % heads, in / heads};
     return r;
 }
-/* An int of shared memory. */
 DEVICE volatile int &word_at(u32 address)
 {
     return *(volatile int *)(shared_memory + (address - shared_address(shared_memory)));
@@ -153,7 +155,7 @@ DEVICE void store_results(u32 base, const sizes &s, int group, const tensor_map 
         mbarrier_wait(base + DQ_FULL + 8 * group, at.phase);
         int order = word_at(base + ORDER_AT + 4 * group);
         if (order == STOP) break;
-        /* Not by the writers: their fence takes longer while wgmma is in flight. */
+        /* The fence is here because it takes longer in the writers, while wgmma is in flight. */
         fence_async();
         if (order >= 0) {
             bulk_add_f32(dq + (i64)order * PIECE, from, DQ_BYTES);
@@ -177,13 +179,14 @@ DEVICE void store_results(u32 base, const sizes &s, int group, const tensor_map 
 /* State of a warpgroup: its keys, a tile of queries of a head, and its stage. */
 struct position : keys {
     ring<STAGES> at;
-    ring<PAIRS ? 1 : SLOTS> ds; /* slots in shared memory that it waits for */
+    ring<PAIRS ? 1 : SLOTS> ds; /* the next slot for dS */
     ring<1> dq;
     u32 block;      /* K of both */
     int group, tile, member, first_head, T;
     u32 values[4][4]; /* heads of 64: the warpgroup's V as left operand */
 };
-/* Heads of 128: a, hidden from the compiler, so that values from it take no registers in loops. */
+/* Returns a. Heads of 128: hidden from the compiler, so that values computed from the result take
+ * no registers in loops. */
 DEVICE int opaque_wide(int a)
 {
     return PAIRS ? a : opaque(a);
@@ -244,7 +247,7 @@ DEVICE void advance(position &p)
     p.tile = p.item_tile;
     p.member++;
 }
-/* P as rounded for dV, columns 16 k ... k + 15. */
+/* P as rounded for dV, columns 16 k ... 16 k + 15. */
 DEVICE void unpack(scores &pr, const kept_scores &a, int k)
 {
     UNROLL for (int i = 0; i < 4; i++) {
@@ -268,16 +271,17 @@ DEVICE void keep_scores(const position &p, int to_slot, kept_scores &e, const ke
         stmatrix_x4(to ^ 32 * k, e[k]);
     }
 }
-/* Lets the other warpgroup read it. */
+/* Lets the other warpgroup read dS in a slot. */
 DEVICE void publish_scores(const position &p, int of_slot)
 {
     named_barrier_arrive(DS_READY + 1 - p.group + 2 * of_slot, CONSUMERS * WARPGROUP);
 }
-/* Starts dQ's part from one slot's dS or, for pairs, both; without `left` it is discarded. */
+/* Starts the matmul of dQ with dS of a slot or, for pairs, with dS of the warpgroup's tile. Without
+ * `left` the result is discarded. */
 DEVICE void begin_queries(dq_tile &dq, const position &p, int of_slot, bool left = true)
 {
     if (left) named_barrier_sync(DS_READY + p.group + 2 * of_slot, CONSUMERS * WARPGROUP);
-    /* Not where dS is stored: there more wgmma is in flight, and the fence takes longer. */
+    /* Where dS is stored, the fence would take longer, because more wgmma are in flight. */
     if (PAIRS) fence_async();
     u64 a = wgmma_descriptor<SWIZZLE_128B>(p.base + AT_DS + (PAIRS ? p.group : of_slot) * DS_BYTES,
                                            16, 1024);
@@ -325,7 +329,6 @@ DEVICE void add_queries(const dq_tile &dq, position &p, int piece)
     submit(p, piece);
 }
 
-/* Starts dK of a tile. */
 DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
 {
     wgmma_fence();
@@ -333,10 +336,10 @@ DEVICE void begin_keys(sums &dk, const kept_scores &e, u32 queries)
     wgmma_commit();
 }
 
-/* P and dS of a tile, the PART-th of its pair, and its parts of dV and dK. Heads of 64: S is
- * complete on entry; dK and the dQ of piece `last` may be in flight. If there is MORE, the next
- * tile's S is complete at the end, and dK in flight. Heads of 128: on entry S is in flight, and dK
- * if there is a tile BEFORE; nothing is at the end. */
+/* Computes P and dS of a tile, the PART-th of its pair, and adds the tile to dV. Heads of 64: adds
+ * it to dK, too. S is complete on entry; dK and the dQ of piece `last` may be in flight. If there
+ * is MORE, the next tile's S is complete at the end, and dK in flight. Heads of 128: on entry S is
+ * in flight, and dK if there is a tile BEFORE; at the end nothing is in flight. */
 template <int PART, bool MORE, bool BEFORE = true>
 DEVICE void step(scores &s, kept_scores &e, dq_tile &dq, sums &dk, sums &dv, position &p,
                  int last = -1)
@@ -361,7 +364,7 @@ DEVICE void step(scores &s, kept_scores &e, dq_tile &dq, sums &dk, sums &dv, pos
     if (PAIRS) {
         UNROLL for (int k = 0; k < TILE / 16; k++) computed(a[k]);
         if (MORE) advance(p);
-        /* Also a branch: the compiler puts the wait for wgmma before code between branches. */
+        /* This wait has a branch; without it the compiler would move the wait for wgmma up. */
         wait_for_queries(p);
         wgmma_wait<1>();
         if (PART == 0) wgmma_hold(dq);
@@ -373,7 +376,7 @@ DEVICE void step(scores &s, kept_scores &e, dq_tile &dq, sums &dk, sums &dv, pos
     wgmma_commit();
     if (PAIRS && MORE && GROUP == 1) begin(s, p);
     if (PAIRS && PART == 0 && last >= 0) add_queries(dq, p, last);
-    if (PAIRS && MORE && GROUP > 1) begin(s, p); /* lacks the registers */
+    if (PAIRS && MORE && GROUP > 1) begin(s, p); /* no registers are left for it earlier */
     wgmma_wait<1 + MORE>();
     wgmma_hold(dp);
     if (PART == 0) {
@@ -469,8 +472,9 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, position &p)
     begin_tile_keys(dk, e, p);
     last_queries(dq, dk, dv, p, p.ds.stage ^ 1);
 }
-/* An item's tiles. No wgmma whose sums a loop reads may be in flight between its iterations, or the
- * compiler would wait for every one. Overwritten arrays are local to loops to free registers. */
+/* Processes an item's tiles. No wgmma whose sums a loop reads may be in flight between its
+ * iterations, or the compiler would wait for every wgmma. Arrays that are overwritten are local to
+ * loops, which frees registers. */
 DEVICE void walk(sums &dk, sums &dv, position &p, u32 values_full, int phase)
 {
     scores s;

@@ -1,6 +1,7 @@
-/* Attention backward for compute capability 9.0. Variant wgmma: dq and row statistics, then dk and
- * dv; heads over 128: row statistics, dq, dv, dk. Variant wgmma_sums: one kernel, between small
- * ones, adds up dq in undefined order. */
+/* Attention backward for compute capability 9.0. Variant wgmma has a kernel for dq and row
+ * statistics and one for dk and dv; with heads over 128 it has one each for row statistics, dq, dv
+ * and dk. Variant wgmma_sums has one kernel for all gradients, which adds up dq in undefined order,
+ * and a small kernel before and after it. */
 #include "backend/cuda/attention/attention_shape.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
@@ -15,28 +16,29 @@ struct layout {
     int consumers, tile, stages, others, item_stages, ahead, late;
 };
 
-/* Launches; PARTS of attention_hopper_dkv.cu. */
+/* What a launch computes; PARTS of attention_hopper_dkv.cu. */
 enum part { DKV, DV, DK, DQ };
 enum { WIDE = 128 }; /* heads over this have a launch each for dv and dk */
 
-/* By head size; NULL: none. Clocks of 128 x 128 pairs on an H200 at T 1024 (12 heads of 64 or 6 of
- * 128, batch 16) and 16384, for warpgroups x tile, ahead and late (plain: neither). Both kernels:
+/* The layout for a head size; NULL: none. Clocks per 128 x 128 pairs of query and key on an H200 at
+ * T 1024 (12 heads of 64 or 6 of 128, batch 16) and 16384, for warpgroups x tile, ahead and late
+ * (plain: neither). Both kernels together:
  *   64: 6023, 4943; 128: 10986, 8675; with fixed items for dk and dv, and without dq's separate
  *   barriers at 96 and 128: 6392, 5414; 11661, 9237
- * If warpgroups swap positions every round:
+ * Each kernel, if warpgroups swap positions every round:
  *   dq, 64:     3x64 ahead 2 2641, 1948; ahead 1 2695, 2104; ahead 1 late 2785, 2059
  *   dk dv, 64:  6 stages ahead late 3779, 3197; ahead 3842, 3485; 3 warpgroups plain 3768, 3427
  *   dq, 128:    ahead 1 late 5458, 3656; late 5699, 4083
  *   dk dv, 128: 2 stages plain 6463, 5512; 4 stages late 7035, 5683
- * If they do not, without dq's ahead 1 and with another ahead for dk and dv:
+ * If they do not swap, without dq's ahead 1 and with a different ahead for dk and dv:
  *   dq, 64:     3x64 ahead 2 2882, 2032; late 3062, 2219; plain 3214, 2469;
  *               3x96 plain 3123, 2415; 2x96 ahead 2 3330, 2264
  *   dk dv, 64:  4 stages late 4345, 3628; plain 4383, 3697
  *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2 5995, 4509; 3x64 plain 6897, 7573
  *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages, one of K, V late 7795, 6813, plain 7759, 6701
  *   both, 64, persistent blocks, items of all heads: 7206, 5998; a block per item: 8035, 5987
- * 16 and 32 use 64's layout; 96 is not measured. Over 128, all launches, microseconds at T 4096 and
- * 1024 (batch 4, 8 heads, causal) on another H200:
+ * Heads of 16 and 32 use the layout of 64; 96 is not measured. Heads over 128, all launches
+ * together, in microseconds at T 4096 and 1024 (batch 4, 8 heads, causal) on another H200:
  *   256: 1560, 146; dq late 1640, 152, then dk not late 1640, 152, dv with 2 stages of Q 1643, 152
  *   192: 1178, 109; dv with 3 stages of dO and one item 1184, 108, then dq ahead 1 with 2 stages
  *   1224, 112, late with 2 stages 1289, 116, not late 1194, 108; dk with 2 stages 1192, 110, not
@@ -62,8 +64,8 @@ static const struct layout *layout_of(int64_t width, enum part part)
     return NULL;
 }
 
-/* Of an item: Q, dO and, up to WIDE, y, or K and V, or K. Of tiles: K and V, or Q, dO and
- * statistics. */
+/* Shared memory. dq: Q, dO and, up to WIDE, y of items; K and V of tiles. dk, dv: K and V (dv
+ * alone: K) of items; Q, dO and statistics of tiles. */
 static unsigned shared_bytes(const struct layout *y, int64_t width, enum part part)
 {
     int kinds = part == DV ? 1 : part == DQ && width <= WIDE ? 3 : 2;
@@ -73,8 +75,8 @@ static unsigned shared_bytes(const struct layout *y, int64_t width, enum part pa
     return (unsigned)(ALIGN + items + tiles + stats + BARRIERS);
 }
 
-/* A tensor map of the statistics of `tiles` tiles of queries, one tile a box; racecheck reports
- * flat bulk copies as races with the threads that wait for them. */
+/* A tensor map of the statistics of `tiles` tiles of queries; a box is one tile. Flat bulk copies
+ * are not used because racecheck reports them as races with the threads that wait for them. */
 static struct cuda_tensor stats_of(int64_t tiles)
 {
     int64_t row = 2 * STATS * 4;
@@ -106,7 +108,7 @@ static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call
         launch_add(l, part == DQ ? "attention_hopper_dq.cu" : "attention_hopper_dkv.cu",
                    part == DQ ? "attention_hopper_dq" : "attention_hopper_dkv",
                    min_i64(items_of(&s, part), processors), WARPGROUP * (y->consumers + 1));
-    /* Between heads a warpgroup would wait for the stage that its last dK still reads. */
+    /* Else a warpgroup would wait, between heads, for the stage that its last dK still reads. */
     bool late = y->late && !(part == DK && s.H > s.KV && y->stages < 3);
     k->arch = 90;
     k->shared_bytes = shared_bytes(y, s.width, part);
@@ -135,8 +137,6 @@ static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, enum p
     arg_dropout(k, &c->attr->attention.drop);
 }
 
-/* Adds the first kernel of heads over WIDE, and of variant wgmma_sums, which alone uses `dq` and
- * `counter`. */
 static struct cuda_launch *add_rows(struct cuda_launches *l, const struct attention_shape *s,
                                     const char *entry, int64_t blocks, bool sums)
 {
@@ -146,6 +146,7 @@ static struct cuda_launch *add_rows(struct cuda_launches *l, const struct attent
     launch_define(k, "SUMS", sums);
     return k;
 }
+/* The first kernel of heads over WIDE and of wgmma_sums, which alone uses dq and counter. */
 static void add_statistics(struct cuda_launches *l, const struct attention_shape *s, int64_t tiles,
                            int64_t stats, int64_t dq, int64_t counter)
 {
@@ -197,16 +198,17 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     }
 }
 
-/* One kernel with 5 matmuls instead of 7, but dq is added up in memory: faster for long sequences.
- * Clocks of 128 x 128 pairs on an H200, all launches (variant wgmma), at T 1024, 2048, 4096, 16384:
+/* Variant wgmma_sums has one kernel with 5 matmuls instead of 7, which adds up dq in memory. It is
+ * faster for long sequences. Clocks per 128 x 128 pairs of query and key on an H200, all launches
+ * (in parentheses: variant wgmma), at T 1024, 2048, 4096, 16384:
  *   64:           7509 (6023), 5879 (5361), 5078 (5134), 4612 (4943)
  *   64, 5 stages: 7536, 5901, 5115, 4641
  *   128:          13630 (10986), 9947 (9526), 8334 (8876), 7224 (8675) */
 struct sums_layout {
-    int head, stages, item_stages, pairs; /* as in the kernel; tiles of a pair */
-    /* Items of a head at a time: more of them share its rows and its sums in L2. */
+    int head, stages, item_stages, pairs; /* pairs: tiles of a pair; others as in the kernel */
+    /* Items of a head that run concurrently and share the head's rows and sums in L2. */
     int ranks;
-    int64_t T; /* from here on faster than variant wgmma, causal */
+    int64_t T; /* the variant is faster than wgmma from this length on, causal */
 };
 static const struct sums_layout *sums_layout_of(int64_t width)
 {
@@ -218,7 +220,7 @@ static const struct sums_layout *sums_layout_of(int64_t width)
         if (all[i].head == width) return &all[i];
     return NULL;
 }
-/* K and V of items; Q, dO and statistics; dS of two tiles; dq of two warpgroups. */
+/* Of items: K and V; of tiles: Q, dO and statistics; dS of two tiles; dq of two warpgroups. */
 static unsigned sums_shared_bytes(const struct sums_layout *y)
 {
     enum { BLOCK = 2 * OWN, SUMS_BARRIERS = 512 };
@@ -303,7 +305,7 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "tiles", tiles);
 }
 
-/* Rows in order of speed. The second wgmma_sums only serves as a contender for short sequences. */
+/* Rows in order of speed. The last one only makes wgmma_sums selectable for short sequences. */
 const struct cuda_row attention_hopper_grad_rows[] = {
     CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", "bbbfi", "b", fits_sums_long, launches_sums),
     CUDA_ROW(ATTENTION_GRAD, "wgmma", "bbbfi", "b", fits, launches),

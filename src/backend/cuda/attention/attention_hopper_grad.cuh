@@ -1,21 +1,21 @@
 /* attention_hopper_grad.cuh - shared by the sm_90a attention backward kernels: layout of rows in
  * shared memory, matmuls over them, distribution of items, dropout.
  *
- * Constants: HEAD_SIZE (16, 32, 64, 96, 128, 192, 256), GROUP (query heads per key and value
- * head), CAUSAL, DROPOUT, CONSUMERS (compute warpgroups), TILE_ROWS (rows of a tile of the other
- * side), STAGES (tiles in shared memory), ITEM_STAGES (items whose own rows are in shared memory),
- * AHEAD (when the next tile's S starts: 1 after P of this one, 2 before), LATE (matmuls end in the
- * next tile).
+ * Constants: HEAD_SIZE (16, 32, 64, 96, 128, 192, 256), GROUP (query heads per key and value head),
+ * CAUSAL, DROPOUT, CONSUMERS (compute warpgroups), TILE_ROWS (rows of a tile of the other side),
+ * STAGES (tiles in shared memory), ITEM_STAGES (items whose own rows are in shared memory), AHEAD
+ * (when S of the next tile starts: 2 before P of this tile, 1 after it, 0 in the next tile), LATE
+ * (the last matmul of a tile ends in the next tile).
  *
  * A block is CONSUMERS warpgroups and a producer warpgroup, which requests all copies. A consumer
- * owns 64 rows (queries in one kernel, keys in the other) and walks over tiles of the other side,
- * which arrive in a ring of stages; consumers only meet there. An item is BLOCK rows of a head. */
+ * owns 64 rows (queries in one kernel, keys in the other) and walks over tiles of the other side in
+ * a ring of stages, where alone consumers synchronise. An item is BLOCK rows of a head. */
 #pragma once
 #include "hopper.cuh"
 
 enum {
     D = HEAD_SIZE,
-    WIDE = D > 128, /* registers hold the sums of one gradient; shared memory few tiles */
+    WIDE = D > 128, /* registers hold the sums of one gradient only, shared memory few tiles */
     M = 1, /* for attention_heads.cuh: two adjacent 16x16 blocks a call */
     PANEL = D % 64 == 0 ? 64 : D % 32 == 0 ? 32 : 16, /* columns */
     SWIZZLE = PANEL == 64 ? SWIZZLE_128B : PANEL == 32 ? SWIZZLE_64B : SWIZZLE_32B,
@@ -23,7 +23,7 @@ enum {
     OWN = 64, BLOCK = OWN * CONSUMERS, TILE = TILE_ROWS,
     WARPGROUP = 128, THREADS = WARPGROUP * (CONSUMERS + 1),
     OWN_BYTES = 2 * D * OWN, TILE_BYTES = 2 * D * TILE,
-    STATS = 64,                              /* rows of statistics: log-sum-exp in bits, delta */
+    STATS = 64,                              /* rows: log-sum-exp times log2 e, delta */
     STATS_BYTES = 2 * STATS * 4,
     ARRIVALS = CONSUMERS * WARPGROUP / WARP, /* each warp arrives when it has read a stage */
     PRODUCER_REGISTERS = CONSUMERS == 3 ? 32 : 24,
@@ -32,7 +32,7 @@ enum {
 
 #include "attention_heads.cuh"
 
-typedef float scores[TILE / 2];            /* 64 x TILE, as wgmma has it */
+typedef float scores[TILE / 2];            /* 64 x TILE, in wgmma's layout */
 typedef float sums[D / 2];                 /* 64 x D */
 typedef u32 kept_scores[TILE / 16][4];     /* a left operand 64 x TILE */
 
@@ -71,7 +71,7 @@ DEVICE void clear(sums &sum)
     UNROLL for (int i = 0; i < D / 2; i++) sum[i] = 0;
 }
 
-/* Called by one thread: copies the rows first ... of a head, panel by panel. */
+/* Called by one thread: copies ROWS rows of a head, from `first` on, panel by panel. */
 template <int ROWS>
 DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int first, int b)
 {
@@ -90,14 +90,14 @@ DEVICE void keep_rows(u32 to, const sums &sum, float scale, int thread)
         stmatrix_x4(to + panel * OWN * PITCH + panel_chunk<SWIZZLE>(row, chunk), r);
     }
 }
-/* Called by one thread: stores them to memory, except rows outside the sequence. */
+/* Called by one thread: stores these rows to memory, except rows outside the sequence. */
 DEVICE void store_rows(u32 from, const tensor_map *map, int head, int first, int b)
 {
     UNROLL for (int p = 0; p < PANELS; p++)
         tma_store(map, from + p * OWN * PITCH, p * PANEL, head, first, b, 0);
 }
-/* A warpgroup's thread 0 releases an item's rows once its stores have read shared memory. To hide
- * the time, during the next item's first matmuls, unless those need the rows. */
+/* A warpgroup's thread 0 releases an item's rows once its stores have read shared memory. Called
+ * during the next item's first matmuls, to hide the time, unless these matmuls need the rows. */
 DEVICE void release_rows(u32 barrier, int thread)
 {
     if (thread == 0) {
@@ -106,9 +106,9 @@ DEVICE void release_rows(u32 barrier, int thread)
     }
 }
 
-/* Items: blocks of rows of all heads, the longest first; equal ones of all heads are adjacent.
- * (Sections of heads that fit into L2 do not help on an H200: blocks of the same rank read the same
- * rows at about the same time, and sections end unevenly.) */
+/* Items: blocks of rows of all heads, the longest first; equally long items of all heads are
+ * adjacent. (Sections of heads that fit into L2 do not help on an H200: blocks of the same rank
+ * read the same rows at about the same time, and sections end unevenly.) */
 struct item {
     int head, rank; /* rank 0 is the longest */
 };
@@ -117,20 +117,19 @@ DEVICE item item_of(int i, int heads)
     item r = {i % heads, i / heads};
     return r;
 }
-/* A block's item: rounds run through the blocks alternately upwards and downwards. */
+/* The block's item in a round. Even rounds count the blocks upwards, odd rounds downwards. */
 DEVICE int item_in_round(int round)
 {
     return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
 }
 
-/* Which 64 of an item's rows a warpgroup has. Those at one end have more tiles, so warpgroups swap
- * positions every round: with enough stages none waits for another at an item's end. */
+/* Which 64 rows of an item a warpgroup has. Rows at one end have more tiles, so warpgroups swap
+ * positions every round; with enough stages none then waits for another at the end of an item. */
 DEVICE int part_in_round(int group, int round)
 {
     return STAGES > 2 && round % 2 ? CONSUMERS - 1 - group : group;
 }
 
-/* A position in a ring of N stages. */
 template <int N> struct ring {
     int stage, phase;
     __device__ __forceinline__ void next()

@@ -1,18 +1,19 @@
-/* attention_hopper_items.cuh - items of attention_hopper.cu, their order, reissue.
+/* attention_hopper_items.cuh - items of attention_hopper.cu: their order; failed ones repeat.
  *
- * An item is ROWS query rows of one head. Items are counted through `group` heads at a time, those
- * with the most keys first. Rows are cut in 64s from the end of the sequence, so that only the item
- * with the fewest keys leaves consumers idle; these vary, as such items come last. */
+ * An item is ROWS query rows of one head. Items are counted through `group` heads at a time, items
+ * with the most keys first. Items are cut from the end of the sequence, in multiples of 64 rows, so
+ * only a head's last item, with the fewest keys, leaves consumers idle. Which consumers are idle
+ * varies, because such items follow each other. */
 #pragma once
 #include "attention_hopper_counter.cuh"
 
 struct __align__(16) item {
-    /* Rows from `row` (may be negative) to before `end`; tiles of keys, 0: no more items. */
+    /* Rows row ... end - 1; `row` may be negative. tiles: of keys; 0: there are no more items. */
     int b, h, row, end, tiles;
-    /* Consumers as bits. redo: which repeat the item (0: first run, all); failed: which must. */
+    /* Bit masks of consumers. redo: repeat the item (0: first run, by all); failed: must repeat. */
     u32 redo, failed;
 };
-DEVICE int tiles_of(int rows, int T) /* tiles that the rows before this one see */
+DEVICE int tiles_of(int rows, int T) /* tiles that the first `rows` rows see */
 {
     return ceil_div(CAUSAL ? min(rows, T) : T, KEYS);
 }
@@ -37,7 +38,7 @@ DEVICE item item_at(int n, int count, int T, int H, int BH, int group)
     return {bh / H, bh % H, row, end, tiles_of(end, T), 0, 0};
 }
 
-/* The keys' producer passes items to all others through two slots; `count` items went before. */
+/* The producer of keys passes items to all other warps through two slots; `count` numbers them. */
 DEVICE u32 slot_of(u32 base, int count)
 {
     return base + count % 2 * 8;
@@ -74,7 +75,8 @@ DEVICE void wait_slot(u32 base, int count)
 {
     mbarrier_wait(slot_of(base + ITEM_EMPTY, count), count / 2 % 2 ^ 1);
 }
-/* Passes on item `count`: a failed one first, else number n. At the end waits for failures. */
+/* Passes on the block's item `count`: an item that failed, or else item n. If there is no item n,
+ * waits for the previous item, which may fail. */
 DEVICE void put_item(u32 base, int count, int &n, int T, int H, int BH, int group)
 {
     item *to = item_in_slot(count), *last = item_in_slot(count + 1);

@@ -10,9 +10,8 @@ DEVICE int first_tile(int first)
     return CAUSAL ? first / TILE : 0;
 }
 
-/* A thread's state of its warpgroup's keys. */
 struct keys {
-    u32 base, k, v; /* shared memory; the warpgroup's rows there */
+    u32 base, k, v; /* shared memory; the warpgroup's rows of K and V in it */
     int round, thread, first, item_tile, first_tile, tiles; /* tiles of queries */
     float factor;
 #if DROPOUT
@@ -32,7 +31,7 @@ DEVICE void mask(scores &s, const keys &own, int tile)
 }
 
 #if DROPOUT
-/* Dropped probabilities get a negative sign, so that no other record is needed later. */
+/* Marks dropped probabilities by a negative sign, so that no separate mask is needed. */
 DEVICE void mark_dropped(scores &p, const keys &own, int member, int tile)
 {
     int warp = own.thread / WARP, lane = own.thread % WARP;
@@ -60,7 +59,8 @@ DEVICE void pack_kept(kept_scores &a, const scores &p)
 #endif
 }
 
-/* P from S (may overwrite S); dS from P and dP (overwrites P). stats: of its first column. */
+/* probabilities: P from S; p may be s. gradients: dS from P and dP; overwrites P. stats: the
+ * statistics of the thread's first column. */
 DEVICE void probabilities(scores &p, const scores &s, const keys &own, const float *stats)
 {
     UNROLL for (int n = 0; n < TILE / 8; n++) {

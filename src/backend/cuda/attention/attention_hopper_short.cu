@@ -1,10 +1,11 @@
 /* attention_hopper_short.cu - causal attention over at most ROWS rows for sm_90a: qkv
  * (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), bf16, log-sum-exp (B,H,T) float.
  *
- * A block loads one head ahead. Each of four warpgroups has a strip of 64 queries of a head, and in
- * the next head the strip that sees as much less as this one saw more. It walks over the keys from
- * the first on; the next 64 keys' scores are computed concurrently with the matmul of these keys'
- * weights and values. (Two warpgroups with two strips each take a tenth longer.)
+ * A block loads one head ahead. Each of four warpgroups has a strip of 64 queries of a head. From
+ * one head to the next, warpgroups take strips in reverse order, so that all have equal work. A
+ * warpgroup walks over the keys from the first on; it computes the scores of the next 64 keys
+ * concurrently with the matmul of these keys' weights and values. (Two warpgroups with two strips
+ * each take a tenth longer.)
  *
  * Bound by memory (4 HEAD_SIZE elements a row), exponentials and random bits. HEAD_SIZE <= 64. */
 #define CAUSAL 1
@@ -35,7 +36,6 @@ DEVICE u32 full_of(u32 base, int strip, int n)
     return base + FULL + 8 * (2 * strip + n % 2);
 }
 
-/* One thread requests copies. */
 DEVICE void produce(u32 base, const tensor_map *map, int T, int H, int heads)
 {
     int n = 0;
@@ -78,9 +78,9 @@ DEVICE void start_values(rows &r, u32 values)
 struct position {
     u32 base;
     int w, n, strip;
-    bool released; /* nothing of an earlier head remains to be released */
+    bool released; /* the previous head is released, or there is none */
 };
-/* Releases the previous head once its outputs have been read. */
+/* Releases the previous head's rows once the stores of its outputs have read them. */
 DEVICE void release_head(position &c)
 {
     if (!c.released && threadIdx.x % WARPGROUP == 0) {
@@ -89,7 +89,6 @@ DEVICE void release_head(position &c)
     }
     c.released = true;
 }
-/* Starts the scores of a tile. */
 DEVICE void begin(float (&s)[KEYS / 2], const position &c, int tile)
 {
     mbarrier_wait(full_of(c.base, tile, c.n), c.n / 2 % 2);

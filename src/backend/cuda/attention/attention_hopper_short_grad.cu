@@ -3,10 +3,11 @@
  * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C).
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dO, dK += dS^T Q, dQ += dS K.
- * A block has several heads in turn. Of the ten tiles of 64 x 64 pairs on and below the diagonal
- * each of two warpgroups has five: those of two strips of keys in turn, so that dK and dV are sums
- * in its registers. dS goes through shared memory. In the step that follows each computes one
- * tile's matmul for dQ, so that all queries' sums, too, are made in registers in turn:
+ * A block has several heads in turn. A head has ten tiles of 64 x 64 pairs on and below the
+ * diagonal. Each of two warpgroups has five of these tiles: the tiles of one strip of keys, then of
+ * another, so that its registers hold dK and dV of one strip at a time. dS goes through shared
+ * memory. In the step that follows each warpgroup computes one tile's matmul for dQ, in an order in
+ * which its registers hold dQ of one strip of queries at a time:
  *
  *     step                            0      1     2            3        4            after
  *     warpgroup 0   queries, keys     0,0    1,0   2,0          3,0      3,3
@@ -17,8 +18,8 @@
  *                   to memory                      dQ, dK,dV 1           dK,dV 2      dQ 3
  *
  * A third warpgroup has a thread that requests copies and three warps that compute delta =
- * rowsum(dy y). The next head's rows arrive meanwhile: its first two strips, except Q of the
- * second, have two buffers.
+ * rowsum(dy y). The next head's rows arrive meanwhile: the first two strips of a head, except Q of
+ * the second, have two buffers.
  *
  * Bound by memory, 8 D elements a row; then by tensor cores, 5 matmuls of 2 D clocks for each tile,
  * and by instructions, with dropout 12 an element. Constants: HEAD_SIZE (16, 32, 64), DROPOUT. */
@@ -35,7 +36,7 @@ enum {
     KEYS = 0, VALUES, DOUT, QUERIES, /* slots of a strip */
     DOUBLED = 7,                     /* the first 7 of the strips' slots exist twice */
     SLOTS = 4 * TILES + DOUBLED, DS_BYTES = 2 * TILE * TILE,
-    AT_DS = (SLOTS * TILE_BYTES + 1023) / 1024 * 1024, /* a warpgroup's, of two steps */
+    AT_DS = (SLOTS * TILE_BYTES + 1023) / 1024 * 1024, /* of each warpgroup, two steps */
     AT_STATS = AT_DS + 2 * CONSUMERS * DS_BYTES, AT_BARRIERS = AT_STATS + TILES * STATS_BYTES,
     FULL = AT_BARRIERS,                 /* for each group of copies, of even heads and odd ones */
     COPIES = 6,                         /* strips 0, 1; Q and dO of 2, of 3; K and V of 2, of 3 */
@@ -53,10 +54,10 @@ struct problem {
     const bf16 *y;
     const float *lse;
     int T, H, heads;
-    float unscaled; /* delta is divided by the scale of what dropout keeps */
+    float unscaled; /* 1 / the scale of kept elements, for delta */
 };
 
-/* A step's nibble of a table. */
+/* The nibble of a step in the warpgroup's table, `first` or `second`. */
 DEVICE int in_table(int first, int second, int group, int step)
 {
     return (group ? second : first) >> 4 * step & 15;
@@ -117,7 +118,6 @@ DEVICE void produce(u32 base, const problem &s, const tensor_map *rows, const te
 }
 
 /* --- the warps that compute statistics --- */
-/* Prefetches y of a head into L2. */
 DEVICE void prefetch_y(const problem &s, int head, int thread)
 {
     if (head >= s.heads) return;
@@ -198,7 +198,7 @@ struct worker {
     float factor, scale, keep_scale;
     dropout_key d;
 };
-/* Byte signs: whether the 32 elements of a thread are kept. */
+/* The sign of a byte is set if its element, one of a thread's 32, is kept. */
 struct kept {
     u32 w[DROPOUT ? TILE / 8 : 1];
 };
@@ -222,7 +222,7 @@ DEVICE void mask(scores &s, const worker &o)
     UNROLL for (int i = 0; i < TILE / 2; i++)
         if (i / 4 * 8 + i % 2 < row + i / 2 % 2 * 8) s[i] = -INFINITY_F;
 }
-/* P, negative where dropped; packing turns those into zeros. */
+/* Replaces S by P, negative where dropped, and packs P into `a`, zero where dropped. */
 DEVICE void probabilities(scores &s, kept_scores &a, const kept &keep, const float *stats,
                           float factor)
 {
@@ -280,7 +280,7 @@ DEVICE void add_strip(sums &sum, const kept_scores &a, u32 rows, bool add)
     UNROLL for (int k = 0; k < TILE / 16; k++)
         wgmma_rs<D, 1>(sum, a[k], b + k * PITCH, add || k > 0);
 }
-/* Waits until the warpgroups have ended step `count`. */
+/* Waits until both warpgroups have ended step `count`. */
 DEVICE void wait_step(const worker &o, int count)
 {
     mbarrier_wait(o.base + STEP_DONE + 8 * (count % 2), count / 2 % 2);
@@ -290,9 +290,9 @@ DEVICE void wait_full(const worker &o, int copy, int n)
 {
     mbarrier_wait(full_of(o.base, copy, n), n / 2 % 2);
 }
-/* Stores complete sums to memory through rows that are no longer read. Each warp stores its 16 rows
- * as soon as its matmuls end, without waiting for the others: it overwrites its own rows of left
- * operands only, and other slots were last read by an earlier step's wgmma. */
+/* Stores complete sums to memory through rows in shared memory that are no longer read. Each warp
+ * stores its 16 rows as soon as its matmuls end, without waiting for other warps: of left operands
+ * it overwrites only its own rows, and other slots were last read by an earlier step's wgmma. */
 DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums &sum, float scale,
                       int head, int strip, int b)
 {
@@ -302,7 +302,7 @@ DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums
     int row = o.thread / WARP * 16;
     if (o.thread % WARP == 0) tma_store(map, to + row * PITCH, 0, head, strip * TILE + row, b, 0);
 }
-/* what: 1 dQ, 2 dK and dV; of these queries and keys. */
+/* Stores the sums in the bit mask `what`: 1 dQ of the strip `queries`, 2 dK and dV of `keys`. */
 DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries, int keys, int H,
                   const sums &dq, const sums &dk, const sums &dv)
 {
@@ -320,7 +320,7 @@ DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries,
     if (o.thread % WARP == 0) tma_store_commit();
 }
 
-/* A warpgroup's position: the step of one of its heads, and its tile's strips. */
+/* A warpgroup's position: step i of its n-th head, and the strips of its tile. */
 struct position {
     int n, i, head, queries, keys;
 };
@@ -330,7 +330,7 @@ DEVICE position position_at(int group, int n, int i, int head)
                   in_table(0x30000, 0x22111, group, i)};
     return p;
 }
-/* Starts the scores of a tile once its operands and those of the step's dQ have arrived. */
+/* Starts the scores of a tile once its operands and the operands of the step's dQ have arrived. */
 DEVICE void begin(scores &s, const worker &o, const position &p)
 {
     wait_full(o, in_table(0x53210, 0x44321, o.group, p.i), p.n);
@@ -341,7 +341,8 @@ DEVICE void begin(scores &s, const worker &o, const position &p)
                  slot_address(o.base, p.queries, QUERIES, p.n));
     wgmma_commit();
 }
-/* A tile whose scores and random bytes are complete; at the end the next one's are. DQ: adds dQ. */
+/* Processes a tile whose scores and random bytes are complete, and completes those of the next
+ * tile. DQ: adds to dQ, too. */
 template <bool DQ>
 DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const worker &o,
                  const position &p, const position &next)

@@ -3,7 +3,7 @@
 #pragma once
 #include "attention_random.cuh"
 
-/* Limit of a row's sum while `top` is fixed; log2 by which a maximum may exceed it otherwise. */
+/* LIMIT: of a row's sum while `top` is fixed. Otherwise `top` is raised if terms exceed 2^LAG. */
 #define LIMIT 18446744073709551616.0f
 #define LAG 8.0f
 
@@ -28,7 +28,7 @@ template <int FROM, int E> DEVICE void mask_scores(float (&s)[E], const rows &r,
     }
 }
 
-/* Raises `top` if any row's maximum has grown too far; rescales sums (lift_output: output). */
+/* If a row's maximum exceeds `top` too far, raises `top`; rescales sums (lift_output: output). */
 template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], float scale)
 {
     float max[2];
@@ -57,7 +57,7 @@ DEVICE void lift_output(rows &r)
         UNROLL for (int i = 0; i < 4; i++) r.o[4 * n + i] *= r.factor[i / 2];
 }
 
-/* s = exp2(scale (s - top)), and their sums. NONE: `top` may be -inf and the sums are empty. */
+/* s = exp2(scale (s - top)); adds to the sums. NONE: `top` is -inf if all scores were -inf. */
 template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], float scale)
 {
     float less[2] = {r.top[0] * scale, r.top[1] * scale};
@@ -71,7 +71,7 @@ template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], flo
         }
 }
 
-/* Byte signs: whether elements are kept; [j][h] as in drop_bytes. Generated while wgmma runs. */
+/* A byte has its sign set if its element is kept; [j][h] as in drop_bytes. */
 struct kept {
     u32 w[DROPOUT ? KEYS / 16 : 1][2];
 };

@@ -1,8 +1,8 @@
-/* Attention one query at a time, for any head size and length, and of a new position to a cache of
- * keys and values. qkv (B,T,H+2*KV,D) -> y (B,T,H,D), log-sum-exp (B,H,T) float.
+/* Attention one query at a time, for any head size and length; also attention of a new position to
+ * a cache of keys and values. qkv (B,T,H+2*KV,D) -> y (B,T,H,D), log-sum-exp (B,H,T) float.
  *
- * A lane has a key, a warp 32 at a time. The output is summed in shared memory, D floats a warp,
- * where a lane owns every 32nd element. Bound by the latency of its reads: correct, not fast. */
+ * A warp processes 32 keys at a time, one per lane. The output is summed in shared memory, D floats
+ * a warp, where a lane owns every 32nd element. Slow: bound by the latency of its reads. */
 #include "device.cuh"
 
 /* Online softmax state. `top`, subtracted from exponents, is finite, as scores may be -inf. */
@@ -12,7 +12,7 @@ struct softmax_state {
 struct drop {
     u32 seed, site, step, bh, q;
     int threshold; /* 0: all is kept */
-    float keep;    /* factor of what is kept */
+    float keep;    /* factor of kept elements */
 };
 
 DEVICE float keep(const drop &d, int k)
@@ -21,7 +21,8 @@ DEVICE float keep(const drop &d, int k)
     return keeps_score(d.seed, d.site, d.step, d.bh, d.q, (u32)k, d.threshold) ? d.keep : 0;
 }
 
-/* Keys first ... first + 31, then those `jump` further, up to n; o (D) starts as zero. */
+/* Processes keys first ... first + 31, then the 32 keys `jump` further, and so on before key n. The
+ * D elements of o are zero at first. */
 DEVICE softmax_state attend(const T_X *q, const T_X *keys, const T_X *values, i64 stride, int first,
                             int jump, int n, int D, float scale, const drop &d, float *o)
 {
@@ -72,9 +73,10 @@ attention_plain(const T_X *qkv, const int *step, T_X *y, float *lse, int B, int 
     if (lane == 0) lse[at] = a.top + logf(a.sum);
 }
 
-/* cache (2,B,Tmax,KV*D), qkv (B,1,(H+2*KV)*D) -> the cache with k and v at the position, y (B,1,C):
- * attention to the positions up to it. One block per head, whose warps share the keys. Blocks of a
- * group write the same k and v; each waits for its own. Positions outside change nothing. */
+/* cache (2,B,Tmax,KV*D), qkv (B,1,(H+2*KV)*D) -> the cache with k and v stored at `position`, y
+ * (B,1,C): attention to all positions up to this one. One block per head, whose warps divide the
+ * keys. Blocks of a group write the same k and v; each waits only for its own writes. A position
+ * outside the cache changes nothing. */
 KERNEL_MIN(256, 2)
 attention_cached(T_X *cache, const T_X *qkv, const int *position, T_X *y, int B, int Tmax, int H,
                  int KV, int D, float scale)

@@ -1,13 +1,14 @@
 /* attention_random.cuh - dropout's random bytes for fragments of an attention matrix, forward and
- * backward, for mma.sync and wgmma: all give a warp the same 16 rows by 16 columns.
+ * backward, for mma.sync and wgmma, which all give a warp the same blocks of 16x16 elements.
  *
- * A Philox call returns the bytes of a 4x4 set (dropout_attention), which two lanes, 4 apart,
- * share. The even lane calls for one of two 16x16 blocks, the odd one for the other; they swap. */
+ * A Philox call returns the bytes of a 4x4 set (dropout_attention). Two lanes, 4 apart, share a
+ * set. One of them makes the call for the first of two 16x16 blocks, the other for the second
+ * block; then they exchange words. */
 #pragma once
 #include "device.cuh"
 
-/* w[block][i]: a lane's bytes. If rows are queries: i is row g + 8i, bytes are columns 2q, 2q+1,
- * 2q+8, 2q+9. If rows are keys: i is columns 2q + 8i and the next, bytes: rows g, g+8 of each. */
+/* w[block][i]: a lane's bytes. If rows are queries, w[block][i] has row g + 8i, columns 2q, 2q+1,
+ * 2q+8, 2q+9. If rows are keys, it has columns 2q + 8i, 2q + 8i + 1, rows g, g+8 of each. */
 struct drop_bytes {
     u32 w[2][2];
 };
@@ -23,13 +24,13 @@ DEVICE drop_bytes random_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, i
     words r = ROWS_ARE_KEYS ? dropout_attention(seed, site, step, bh, q16, k16, of_column, of_row)
                             : dropout_attention(seed, site, step, bh, q16, k16, of_row, of_column);
     u32 mine[2], theirs[2];
-    if (ROWS_ARE_KEYS) { /* bytes e, e + 2 of each word: of two words, those of keys g, g+8 */
+    if (ROWS_ARE_KEYS) { /* bytes odd, odd + 2 of each word, for keys g and g+8 */
         u32 even = 0x6420, uneven = 0x7531;
         UNROLL for (int i = 0; i < 2; i++) {
             mine[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? uneven : even);
             theirs[i] = __byte_perm(r.w[2 * i], r.w[2 * i + 1], odd ? even : uneven);
         }
-    } else { /* words e and e + 2: queries g and g+8 */
+    } else { /* words odd and odd + 2, for queries g and g+8 */
         UNROLL for (int i = 0; i < 2; i++) {
             mine[i] = odd ? r.w[2 * i + 1] : r.w[2 * i];
             theirs[i] = odd ? r.w[2 * i] : r.w[2 * i + 1];

@@ -38,7 +38,7 @@ int attention_wide_rows(const struct kernel_call *c, const struct attention_shap
 {
     enum { FEWEST = 32 };
     const struct target *d = cuda_device_of(c);
-    bool drop = c->attr->attention.drop.threshold > 0; /* its registers */
+    bool drop = c->attr->attention.drop.threshold > 0; /* random numbers take registers */
     int rows = own > 1 || drop ? 64 : 128;
     while (rows >= FEWEST && attention_wide_bytes(s, rows, own) > d->shared_bytes) rows /= 2;
     while (rows > FEWEST && ceil_div(s->T, rows) * heads * s->B < d->processors) rows /= 2;

@@ -20,16 +20,17 @@ struct attention_shape {
 
 /* Shape of a call whose input number `qkv` is (B,T,(H+2KV)D). */
 struct attention_shape attention_shape_of(const struct kernel_call *c, int qkv);
-/* The number of heads whose keys and values fill at most half of L2: whole groups, at least one. */
+/* How many query heads' keys and values fill at most half of L2: whole groups, at least one. */
 int64_t attention_heads_at_once(const struct kernel_call *c, const struct attention_shape *s);
-/* All heads of a bf16 tensor (B,T,heads,D), in boxes of `rows` rows of one head, a swizzle wide. */
+/* A bf16 tensor (B,T,heads,D) for a tensor map. A box has `rows` rows of one head, and as many
+ * columns as the swizzle spans. */
 struct cuda_tensor attention_tensor(const struct attention_shape *s, int64_t heads, int rows);
 
-/* Shared memory, in bytes, of a block of attention_f32_wide.cuh with `rows` rows of `own` tensors
- * (1 forward, 2 backward, which also keep the scores of both). */
+/* Shared memory, in bytes, of a block of attention_f32_wide.cuh that owns `rows` rows of `own`
+ * tensors (1 in forward, 2 in backward), with a buffer of scores for each. */
 int64_t attention_wide_bytes(const struct attention_shape *s, int rows, int own);
-/* The rows of such a block, 128, 64 or 32: the most that shared memory and registers hold, fewer
- * while there are fewer blocks than SMs. `heads` are those of a sequence; 0: no block fits. */
+/* The rows of such a block, 128, 64 or 32: the most that shared memory and registers hold, or fewer
+ * if there would be fewer blocks than SMs. `heads`: of one sequence. 0: no block fits. */
 int attention_wide_rows(const struct kernel_call *c, const struct attention_shape *s, int64_t heads,
                         int own);
 

@@ -7,15 +7,15 @@
 
 /* As in attention_short.cuh; PIECE as in attention_short.cu, which receives KEYS and BLOCKS. */
 enum { WARP = 32, WARPS = 4, STRIP = 32, ROWS = 2 * WARPS * STRIP, TILE_ROWS = 64 };
-enum { GRAD_WARPS = 8 }; /* with strips of 16: as many rows */
+enum { GRAD_WARPS = 8 }; /* a strip then has 16 rows, and a block also has ROWS rows */
 enum { PIECE = 16, KEYS = 16, BLOCKS = 3, TENSOR_CORES = 80, GRID_YZ = 65535 };
 
-/* Two matrices of the head and a piece of the output for each warp. */
+/* Shared memory: two matrices of the head, and a piece of the output for each warp. */
 static int64_t forward_bytes(const struct attention_shape *s)
 {
     return (2 * ROWS + WARPS * PIECE) * s->D * 2;
 }
-/* Two matrices, two strips of each warp, two numbers a row. */
+/* Shared memory: two matrices of the head, two strips of each warp, two statistics of each row. */
 static int64_t grad_bytes(const struct attention_shape *s)
 {
     return (2 * ROWS + 2 * WARPS * STRIP) * s->D * 2 + 2 * ROWS * (int64_t)sizeof(float);
@@ -35,7 +35,7 @@ static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches
     struct cuda_launch *k = launch_add(l, text, entry, s->B * s->H, WARP * warps);
     launch_define(k, "HEAD_SIZE", s->D);
     launch_define(k, "WARPS", warps);
-    /* Each thread must have at least one access in a part. */
+    /* Each thread must copy at least one chunk of a part. */
     launch_define(k, "TILE_ROWS", warps == GRAD_WARPS && s->D == 16 ? 2 * TILE_ROWS : TILE_ROWS);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", c->attr->attention.drop.threshold > 0);
@@ -76,7 +76,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     args_in(k, 0, "dy qkv y lse step");
     arg_out(k, "dqkv", 0);
     arg_i32(k, "half", processors < 2 ? 1 : processors / 2);
-    k->spills = true; /* a random number or two of dropout, outside the inner loops */
+    k->spills = true; /* one or two random words of dropout, outside the inner loops */
     arg_f32(k, "scale", 1 / s.divisor);
     arg_dropout_bytes(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)grad_bytes(&s);

@@ -2,14 +2,14 @@
  *
  * qkv (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), log-sum-exp (B,H,T) float. All keys and values of
  * the head are in shared memory. A warp has a strip's queries in registers and walks over the keys
- * that they see, KEYS at a time, from the first on: the first part's keys are processed while the
- * others arrive. BLOCKS of them run on an SM, so up to 3 x 132 heads are resident at once.
+ * that they see, KEYS at a time, from the first on, so it processes the first keys while the others
+ * arrive. BLOCKS blocks run on an SM, so up to 3 x 132 heads are resident at once.
  *
  * Bound by memory (4 HEAD_SIZE elements a row), then equally by tensor cores, exponentials and,
- * with dropout, random bits. Constants: attention_short.cuh's, KEYS (16, 32), BLOCKS.
+ * with dropout, random bits. Constants: see attention_short.cuh; KEYS (16, 32), BLOCKS.
  *
- * Softmax: `top` is subtracted from the exponents; it follows the row's maximum only when that has
- * grown by more than 2^8, decided by the whole warp, so the output is seldom rescaled. */
+ * Softmax: `top` is subtracted from the exponents. A warp raises `top` to the rows' maxima only
+ * when the terms of a row would exceed 2^8, so the output is seldom rescaled. */
 #include "attention_short.cuh"
 
 enum {
@@ -24,7 +24,7 @@ struct strip {
     float top[M][2], sum[M][2];
 };
 
-/* Loads the strip's queries as left operands; rows from T on duplicate row T - 1, never stored. */
+/* Loads the strip's queries as left operands; rows from T on duplicate row T - 1. */
 DEVICE void load_queries(strip &r, const bf16 *q, int pitch, int first, int T, int lane)
 {
     UNROLL for (int m = 0; m < M; m++)
@@ -38,7 +38,6 @@ DEVICE void load_queries(strip &r, const bf16 *q, int pitch, int first, int T, i
         }
 }
 
-/* Sets unseen scores to -inf. */
 DEVICE void mask(scores (&s)[TIMES], int query, int key, int T, int lane)
 {
     UNROLL for (int m = 0; m < M; m++)
@@ -51,7 +50,7 @@ DEVICE void mask(scores (&s)[TIMES], int query, int key, int T, int lane)
         }
 }
 
-/* Raises `top` to the maxima if any row's has grown too far, and rescales the sums and outputs. */
+/* If a row's maximum exceeds `top` too far, sets `top` to the maxima; rescales sums and outputs. */
 DEVICE void lift_top(strip &r, const scores (&s)[TIMES], float scale)
 {
     float max[M][2];
@@ -134,7 +133,7 @@ DEVICE void finish(strip &r, bf16 *y, float *lse, int pitch, int first, int T, u
     store_strip<PIECE>(y, pitch, first, T, piece, r.o, 1, lane);
 }
 
-/* Grid BH. scale is that of the scores times log2(e). */
+/* Grid BH. `scale` includes log2(e). */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, int H, float scale,
                 u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
@@ -142,7 +141,8 @@ attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, in
     int b = blockIdx.x / H, head = blockIdx.x % H, pitch = 3 * H * D;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, blockIdx.x, less, carry};
     const bf16 *q = qkv + ((i64)b * T * 3 * H + head) * D;
-    /* Of the first strip; the second is as far from the start as this one from the end. */
+    /* The first row of the warp's first strip. The second strip is as far from the first row as
+     * this one is from the last. */
     int query = (STRIPS - 1 - threadIdx.x / WARP) * OWN;
 #pragma unroll 1
     for (;; query = ROWS - OWN - query) {

@@ -1,8 +1,9 @@
 /* attention_short.cuh - shared by forward and backward attention over at most ROWS rows. Two
- * matrices of a head are in shared memory, and each warp has two strips of OWN rows. One sees as
- * much more as the other sees less, so warps end together and wait for each other only to load.
+ * matrices of a head are in shared memory, and each warp has two strips of OWN rows, equally far
+ * from the first row and from the last. So under a causal mask all warps have the same work and end
+ * together; they wait for each other only while data are loaded.
  *
- * Constants: attention_grad.cuh's, of which TILE_ROWS is at least ROWS / 4. */
+ * Constants: see attention_grad.cuh; TILE_ROWS is at least ROWS / 4. */
 #pragma once
 #define GROUP 1 /* as many key heads as query heads */
 #include "attention_grad.cuh"
@@ -15,8 +16,8 @@ enum {
 };
 static_assert(N == 1 && TILE % STEP == 0 && PARTS <= 4, "");
 
-/* N rows from `first` on by BY threads. Each has one chunk of every PASS rows, at the same swizzled
- * position or, if a pass is four rows, at one of two. */
+/* How BY threads divide N rows: a thread has a chunk of every PASS-th row, always at the same
+ * swizzled position or, if PASS is four, at one of two positions. */
 template <int N, int BY> struct walk {
     enum { PASS = BY / CHUNKS, TIMES = N / PASS };
     static_assert(N % PASS == 0, "whole passes");
@@ -71,7 +72,7 @@ DEVICE void wait_for(int part)
     __syncthreads();
 }
 
-/* Stores scaled sums in whole chunks, PIECE rows at a time through the warp's space at `piece`. */
+/* Stores scaled sums in whole chunks, through PIECE rows of the warp's shared memory at `piece`. */
 template <int PIECE>
 DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, const sums &sum,
                         float scale, int lane)
@@ -105,7 +106,7 @@ DEVICE void store_strip(bf16 *rows, int pitch, int first, int T, u32 piece, cons
     }
 }
 
-/* The element, or 0 where the sign of byte `byte` marks it as dropped. */
+/* Returns a if the sign of byte `byte` of `kept` is set, else 0. */
 DEVICE float keep(float a, u32 kept, int byte)
 {
     return __uint_as_float(__float_as_uint(a) & prmt(kept, 0, 0x8888 + 0x1111 * byte));

@@ -1,28 +1,28 @@
 /* attention_short_grad.cu - attention backward over at most ROWS rows, bf16, mma.sync.
  *
- * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). One block has a head's
- * queries and dO in shared memory and computes dK and dV; the other has keys and values and
- * computes dQ:
+ * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). A head has two blocks.
+ * One has the queries and dO in shared memory and computes dK and dV; the other has the keys and
+ * values there and computes dQ:
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dO, dK += dS^T Q;
  *     S = Q K^T, dP = dO V^T, dQ += dS K.
  * A warp loads the operands and stores the sums of its own strips of OWN rows, keys or queries.
  * Strips are thin, 16 rows, so that sixteen warps of 128 registers share an SM: with eight warps
- * and strips of 32, each waited for its own instructions most of the time. Of a pair of strips one
- * sees as much more as the other sees less, so a block's warps end together; once the head and its
- * statistics are loaded, they do not wait for each other. S and dP are computed twice, 7 matmuls
- * instead of 5, but blocks share no sums: the same bits in every run. Both compute delta.
+ * and strips of 32, each warp waited for its own instructions most of the time. Both strips of a
+ * warp together have the same work in all warps (attention_short.cuh); once the head and its
+ * statistics are loaded, warps do not wait for each other. S and dP are computed twice, 7 matmuls
+ * instead of 5, but blocks share no sums: the same bits in every run. Both blocks compute delta.
  *
  * Bound by the operands' shared-memory traffic (at T 256 and head size 64 about 4600 accesses of
  * 512 bytes a head; 7616 mma of 16x8x16) and by instructions. Reads and writes 8 HEAD_SIZE elements
- * a row; the second block of a head reads from L2. Constants: attention_short.cuh's. */
+ * a row; the second block of a head reads from L2. Constants: see attention_short.cuh. */
 #define STRIP_BLOCKS 1
 #include "attention_short.cuh"
 
 enum {
     BLOCKS = 2, /* on an SM */
-    KEPT = 1,   /* columns of K and V in registers, in units of 16; of Q and dO all */
-    /* Shared memory after the two matrices: two strips a warp; log-sum-exp in bits, delta. */
+    KEPT = 1,   /* columns / 16 of K and V in registers; all columns of Q and dO are there */
+    /* Shared memory after the two matrices: two strips a warp; log-sum-exp times log2 e, delta. */
     OWN_BYTES = OWN * ROW_BYTES,
     AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
 };
@@ -33,7 +33,7 @@ struct head {
     const float *lse;
     bf16 *dqkv;
     int H, T;
-    float factor, unscaled; /* delta is divided by the scale of what dropout keeps */
+    float factor, unscaled; /* unscaled: 1 / the scale of kept elements, for delta */
 };
 /* Offset of the block's head in a tensor of `matrices` matrices. */
 DEVICE i64 head_offset(const head &h, int matrices, int matrix)
@@ -63,8 +63,8 @@ template <int N, int BY> DEVICE void prefetch_y(const head &h, int row, int thre
         if (t < h.T) prefetch_l2(y + (i64)t * h.H * D);
     }
 }
-/* Statistics of N rows from `row` on by BY threads, two for a row; their dO is at `dout`. From T on
- * the log-sum-exp is infinite, so probabilities are 0. */
+/* BY threads, two per row, compute the statistics of N rows from `row` on, whose dO is at `dout`.
+ * From T on the log-sum-exp is infinite, so probabilities are 0. */
 template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row, int thread)
 {
     float *stats = (float *)(shared_memory + AT_LSE) + row;
@@ -175,7 +175,6 @@ template <bool ROWS_ARE_KEYS> DEVICE drop_bytes draw_span(const drop &d, int que
 #endif
     return r;
 }
-/* Extracts those of one step. */
 DEVICE void step_bytes(u32 (&to)[2], const drop_bytes &all, int j)
 {
     UNROLL for (int i = 0; i < 2; i++) to[i] = j ? all.w[1][i] : all.w[0][i];

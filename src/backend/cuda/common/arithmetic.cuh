@@ -1,10 +1,10 @@
 /* arithmetic.cuh - the pointwise operators on one element, and the broadcasting of a second
  * operand: for pointwise.cu and for the generated kernels of fused chains (chain_text.c).
  *
- * Sums and products are not contracted to FMAs: a chain with a result in float has the same bits
- * as its separate steps. Functions with a parameter T are as exact as a result of type T can show;
- * T of a chain whose results are all bf16 is bf16, also for steps in float, which are then less
- * exact than alone. */
+ * Sums and products are not contracted to FMAs: a chain with a result in float has the same bits as
+ * its separate steps. Functions with a parameter T are as exact as type T can represent. If all
+ * results of a chain are bf16, T is bf16 for all of its steps; steps in float are then less exact
+ * than they would be as separate kernels. */
 #pragma once
 #include "rows.cuh"
 
@@ -54,7 +54,7 @@ DEVICE float rsqrt_of(float x)
 {
     return 1.0f / sqrtf(x);
 }
-/* For bf16 by one exponential; near 0, where its 1 would cancel, by two terms of the series. */
+/* For bf16: one exponential; near 0, where the subtraction cancels, two terms of the series. */
 template <typename T> DEVICE float tanh_of(float x)
 {
     if constexpr (sizeof(T) == 2)

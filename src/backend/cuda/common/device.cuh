@@ -17,7 +17,7 @@ struct bf16 {
 
 #define DEVICE static __device__ __forceinline__
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
-/* At least `blocks` resident blocks on an SM: this caps the registers. */
+/* Requires at least `blocks` resident blocks on an SM, which limits the registers of a thread. */
 #define KERNEL_MIN(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 #define UNROLL _Pragma("unroll") /* before a loop */
 #define WARP 32
@@ -166,7 +166,7 @@ template <int N, typename T> DEVICE void store(T *p, const floats<N> &f)
     }
 }
 
-/* Sums and maxima; every thread gets the result. The layout fixes the order: deterministic. */
+/* Sums and maxima; every thread gets the result. The order of additions is always the same. */
 DEVICE float warp_sum(float a)
 {
     UNROLL for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
@@ -223,8 +223,8 @@ DEVICE words philox(u32 seed, u32 stream, u32 c0, u32 c1, u32 c2, u32 c3)
     return r;
 }
 #define STREAM_DROPOUT 3
-/* 16 bytes of a pointwise dropout site: element i uses byte i % 16 of call i / 16. It is kept if
- * that byte is >= the threshold, and multiplied by 256 / (256 - threshold). */
+/* 16 bytes of a pointwise dropout site: element i uses byte i % 16 of call i / 16. The element is
+ * kept if the byte is >= the threshold, and multiplied by 256 / (256 - threshold). */
 DEVICE words dropout_pointwise(u32 seed, u32 site, u32 step, u64 call)
 {
     return philox(seed, STREAM_DROPOUT, (u32)call, (u32)(call >> 32), site, step);
@@ -238,8 +238,9 @@ DEVICE words dropout_attention(u32 seed, u32 site, u32 step, u32 bh, u32 q16, u3
 /* Compares four bytes with the threshold at once: the sign bit of each result byte is set where
  * byte >= threshold, that is, where the element is kept. Let t be the threshold, less 128 if it is
  * above 128. (byte | 128) - t has its sign set where the lower seven bits are >= t, and no byte
- * borrows. Up to 128 either that sign or the byte's own suffices; above, both are needed: the
- * majority of these two and `carry`, which is all ones or zero. `less` is t in each byte. */
+ * borrows. With a threshold up to 128 the element is kept if this sign or the byte's own is set,
+ * above 128 if both are. Both cases are the majority of these two signs and `carry`, which is all
+ * ones or zero. `less` is t in each byte. */
 DEVICE u32 dropout_kept(u32 bytes, u32 less, u32 carry)
 {
     u32 low = (bytes | 0x80808080u) - less;

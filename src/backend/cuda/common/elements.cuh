@@ -47,7 +47,6 @@ DEVICE coord coord_of(i64 i, int columns)
     p.column = (int)(i - p.row * columns);
     return p;
 }
-/* Moves to the next element. */
 DEVICE void advance(coord &p, int columns)
 {
     if (++p.column < columns) return;
@@ -55,9 +54,9 @@ DEVICE void advance(coord &p, int columns)
     p.row++;
 }
 
-/* Dropout by element. A Philox call gives the bytes of 16 elements, which 16 / N neighbouring
- * threads share: each makes the call for one of their k and passes the words round. All threads of
- * a warp must call. `first` is first_element. */
+/* Random bytes of elements, for dropout. A Philox call returns the bytes of 16 elements, which
+ * belong to 16 / N neighbouring threads. Each of them makes the call for a different vector k, and
+ * they exchange words. All threads of a warp must call. `first` is first_element. */
 template <int N, int TIMES> struct random_bytes {
     u32 w[TIMES][N / 4];
 };

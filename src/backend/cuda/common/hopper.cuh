@@ -29,7 +29,7 @@
  *              next 16 of k            +2048               +1024       +512
  *
  * Order: wgmma_fence; wgmma; wgmma_commit; wgmma_wait. Until the wait, d must not be accessed and
- * the operands in shared memory must not change. All 128 threads, on a uniform path. */
+ * the operands in shared memory must not change. All 128 threads call these, on a uniform path. */
 enum { SWIZZLE_128B = 1, SWIZZLE_64B = 2, SWIZZLE_32B = 3 };
 /* LBO and SBO are in bytes. To advance by x bytes add x / 16. */
 template <int SWIZZLE = SWIZZLE_128B>
@@ -50,7 +50,6 @@ DEVICE void wgmma_fence()
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-/* Closes a group of wgmma instructions. */
 DEVICE void wgmma_commit()
 {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -186,7 +185,7 @@ DEVICE void fence_barrier_init()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-/* Arrives, and announces bytes: those of whole boxes, also of parts outside the tensor. */
+/* Arrives, and announces the bytes of copies; parts of boxes outside the tensor count, too. */
 DEVICE void mbarrier_expect(u32 barrier, int bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
@@ -218,8 +217,8 @@ DEVICE void fence_async()
 /* --- copies by tensor maps: a box of a 5-dimensional tensor, innermost first, at c0 ... c4 ---
  *
  * Shared memory holds the box without gaps, each row swizzled as the map specifies. Its address is
- * a multiple of 1024, 512, 256 or (unswizzled) 128. Reads outside return zeros; writes outside are
- * dropped. One thread. */
+ * a multiple of 1024, 512, 256 or (unswizzled) 128. Reads outside the tensor return zeros; writes
+ * outside are dropped. One thread calls these. */
 struct __align__(64) tensor_map {
     u64 words[16];
 };
@@ -296,8 +295,8 @@ DEVICE void named_barrier_arrive(int id, int threads)
     asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 /* Lane 0 reads a word of shared memory for its warp, and later signals by mbarrier_arrive that it
- * may be overwritten. All lanes could read it if they meet before the arrival, but racecheck would
- * then report the next write as a race with the lanes that do not arrive. */
+ * may be overwritten. All lanes could read it, followed by a __syncwarp before the arrival, but
+ * racecheck would then report the next write as a race with the lanes that do not arrive. */
 DEVICE u32 warp_word(const volatile u32 *p)
 {
     u32 a = threadIdx.x % WARP ? 0 : *p;
@@ -333,7 +332,7 @@ DEVICE void stmatrix_x4_trans(u32 address, const u32 (&r)[4])
 }
 
 /* --- programmatic dependent launch (launch.h: dependent) --- */
-/* The next launch may begin once all blocks have called this or ended; not a memory fence. */
+/* The next launch may begin once all blocks have called this or ended. It is not a memory fence. */
 DEVICE void dependents_start()
 {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

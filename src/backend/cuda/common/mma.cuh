@@ -92,7 +92,6 @@ DEVICE void cp_async_4(u32 to, const void *from, int bytes)
                  "l"(__cvta_generic_to_global(from)), "r"(bytes)
                  : "memory");
 }
-/* Closes a group of copies of this thread. */
 DEVICE void cp_async_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -119,7 +118,6 @@ DEVICE void load_shared_16(u32 (&r)[4], u32 address)
                  : "memory");
 }
 
-/* Prefetches the cache line into L2. */
 DEVICE void prefetch_l2(const void *p)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
@@ -169,7 +167,7 @@ DEVICE u32 prmt(u32 a, u32 b, u32 which)
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
     return r;
 }
-/* Zeroes dropped ones of two bf16, by the signs of bytes 0, 1 of `kept` (`upper`: of 2, 3). */
+/* Zeroes the elements of a pair of bf16 whose byte of `kept`, 0, 1 (`upper`: 2, 3), has no sign. */
 DEVICE void drop_pair(u32 &two, u32 kept, bool upper)
 {
     two &= prmt(kept, 0, upper ? 0xbbaa : 0x9988);
@@ -209,7 +207,7 @@ DEVICE void red_add_x4(float *p, const float (&a)[4])
 #endif
 }
 
-/* Returns a, hidden from the compiler: it recomputes values from a rather than keep them. */
+/* Returns a, hidden from the compiler, which then recomputes values instead of keeping them. */
 DEVICE int opaque(int a)
 {
     asm volatile("" : "+r"(a));

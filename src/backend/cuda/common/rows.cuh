@@ -1,11 +1,11 @@
 /* rows.cuh - shared by kernels over rows: exponentials, and the lanes that process a row together.
  *
- * Sources that use lanes are compiled with LANES, the threads of one row: 32, then a block has four
- * rows; or a larger multiple of 32, then a block has one row. */
+ * Sources that use lanes are compiled with LANES, the number of threads of a row. With 32 lanes a
+ * block has four rows, with a larger multiple of 32 it has one row. */
 #pragma once
 #include "mma.cuh"
 
-/* e^a, as exact as a result of type T can show: for bf16, two ulps of float are negligible. */
+/* e^a, as exact as a result of type T can be: for bf16, two ulps of float are negligible. */
 template <typename T> DEVICE float exp_for(float a)
 {
     if constexpr (sizeof(T) == 2)
@@ -14,7 +14,7 @@ template <typename T> DEVICE float exp_for(float a)
         return expf(a);
 }
 
-/* e^a - 1 likewise, for a <= 0: three terms of the series are enough for bf16 near 0. */
+/* e^a - 1, equally exact, for a <= 0: three terms of the series are enough for bf16 near 0. */
 template <typename T> DEVICE float expm1_for(float a)
 {
     if constexpr (sizeof(T) == 2)

@@ -7,7 +7,7 @@
 enum { WARP = 32, THREADS = 256, PER_THREAD = 16 };
 enum { SORTERS = 512, RANGE = 512, ADDERS = 128, CHUNK = 16, SCANNED = 2048 };
 enum { MOST_THREADS = 256, SUMMED_BY = 4 };
-/* Most id comparisons (table rows times ids) of embed_scan: cheaper than two more launches. */
+/* Most id comparisons (table rows times ids) with which embed_scan beats two more launches. */
 static const int64_t SCAN_WORK = 4 << 20;
 
 static struct cuda_launch *rows_launch(const struct kernel_call *c, struct cuda_launches *l,

@@ -47,7 +47,7 @@ KERNEL(THREADS) embed_any(const T_X *table, const int *ids, T_Y *y, i64 n, int r
 
 enum { SUMMED = 8, TOGETHER = 4 };
 
-/* Part of a row. The load is issued whatever the id is, so no branch separates the loads. */
+/* Part of a row. The load is issued even for an invalid id, so no branch separates the loads. */
 DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int column)
 {
     const bool there = (u32)id < (u32)rows;
@@ -55,8 +55,8 @@ DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int
     UNROLL for (int e = 0; e < SUMMED; e++) a[e] = there ? a[e] : NOT_A_NUMBER;
     return a;
 }
-/* Dropout bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. Philox
- * calls cover two neighbours; each calls for every other sequence. All of a warp must call. */
+/* Dropout bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. A
+ * Philox call covers two neighbours, which take turns over sequences. All of a warp must call. */
 struct bytes {
     u32 w[TOGETHER][SUMMED / 4];
 };

@@ -7,9 +7,9 @@
  *             below its range and sorts those within it
  *     sums    cuts the sorted rows into chunks of CHUNK, so that blocks share a frequent id. An id
  *             within a chunk is finished; one that crosses a border leaves parts. Chunks are small
- *             and add row by row: with few registers, those of 16384 rows are all resident. Other
- *             blocks write the table rows without an id: zeros, or `onto`, to which all is added
- *             unless it is NULL, and which may be the table.
+ *             and add row by row: with few registers, all chunks of 16384 rows are resident. Other
+ *             blocks write the table rows without an id: zeros, or rows of `onto`, which may be the
+ *             table. All sums are added to `onto` unless it is NULL.
  *     joins   adds the parts, in the block of the first border of each id
  * For small tables `scan` does all: one block per table row searches the ids. Ids outside the table
  * are ignored. */
@@ -193,7 +193,7 @@ DEVICE void chunk_sums(const int *order, const int *keys, const T_X *__restrict_
     }
 }
 
-/* Writes the table rows without an id: zeros, or those of `onto`. */
+/* Writes the table rows without an id: zeros, or rows of `onto`. */
 template <int M>
 DEVICE void other_rows(const int *start, const float *onto, float *table, int first, int step,
                        int V, int C)

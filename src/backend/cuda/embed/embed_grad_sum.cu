@@ -34,9 +34,9 @@ DEVICE void add_rows(floats<M> &s, const T_X *dy, i64 between, int first, int st
     }
 }
 
-/* What the other ids tell about position i and table row i. */
+/* Whether an earlier or a later position has the id of position i; whether any has id i. */
 struct found {
-    bool earlier, later, used; /* positions before and after i with its id; any with id i */
+    bool earlier, later, used;
 };
 DEVICE found search_ids(const int *ids, int n, int i, int own)
 {

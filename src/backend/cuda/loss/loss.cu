@@ -6,8 +6,8 @@
  * the row stays in shared memory between its uses: vocab * sizeof(T_X) bytes, rounded down to 16.
  *
  * Bound by memory: each logit is read once and, for the gradient, written once. With 50304 bf16
- * columns two blocks fit on an SM, so copies of one overlap exponentials of the other, two an
- * element: 60 % of their throughput. Misaligned rows (50257 columns) are as fast. Deterministic. */
+ * columns two blocks fit on an SM, so copies of one overlap exponentials of the other (two an
+ * element, 60 % of the peak). Misaligned rows (50257 columns) are as fast. Deterministic. */
 #include "rows.cuh"
 
 /* The first n elements of a row: aligned 16-byte words; fewer than 2 N at the edges, one a lane. */
@@ -49,8 +49,8 @@ template <int N> DEVICE void add(partial &t, const floats<N> &x)
         sum[e + d];
     t.sum += sum[0];
 }
-/* The target's element is not added: beside it, the others of a learned row would be rounded away.
- * It is minus infinity instead. */
+/* Adds minus infinity instead of the target's element, which in a learned row is so large that the
+ * other elements would be rounded away. */
 template <int N> DEVICE void add_without(partial &t, floats<N> x, int target)
 {
     UNROLL for (int e = 0; e < N; e++) if (e == target) x[e] = -INFINITY_F;
@@ -81,7 +81,7 @@ DEVICE T_X *held(int word)
     return (T_X *)shared_memory + word * run::N;
 }
 /* Words are copied in PARTS groups, so that the first are processed while the others are in flight.
- * Each lane reads only what it copied itself, so no barrier is needed. */
+ * Each lane reads only the words that it copied itself, so no barrier is needed. */
 enum { PARTS = 4 };
 DEVICE int part_words(const run &r)
 {

@@ -33,7 +33,7 @@ cross_entropy_few(T_X *dlogits, float *parts, const T_X *logits, const int *targ
     if (there) x = load<N>(logits + row * columns + first);
     const float scale = *dloss / (float)rows;
     const bool exists = (u32)target < (u32)vocab;
-    /* this lane has the target; of an invalid one, it adds the loss */
+    /* this lane has the target or, if the target is invalid, adds the loss */
     const bool mine = exists ? target >= first && target < first + N : first == 0;
     float top = LOWEST_F, others = 0, own = 0, at_target = NAN_F;
     UNROLL for (int e = 0; e < N; e++) if (there && first + e < vocab) top = fmaxf(top, x[e]);

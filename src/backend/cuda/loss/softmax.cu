@@ -1,6 +1,6 @@
 /* softmax.cu - softmax of rows of COLUMNS elements and its gradient; rows stay in registers.
  *
- * T_X: type of all; LANES: threads of a row (rows.cuh). SCORE: the rows are those of attention
+ * T_X: type of all; LANES: threads of a row (rows.cuh). SCORE: the rows are rows of attention
  * matrices (B,H,T,T), with a scale; with CAUSAL, row q has columns 0 ... q open (the others are not
  * read and become 0); with DROP, dropout of the probabilities.
  *

@@ -1,6 +1,7 @@
 /* matmul.h - matmuls on a GPU: their description, cuBLASLt, and the choice of a variant.
  *
- * cuBLASLt is column-major: our C (M,N) is its (N,M), its A our B, its B our A; flags are equal. */
+ * cuBLASLt is column-major: our C (M,N) is its C (N,M), our A its B, our B its A, with their
+ * flags. */
 #ifndef BACKEND_CUDA_MATMUL_MATMUL_H
 #define BACKEND_CUDA_MATMUL_MATMUL_H
 
@@ -37,10 +38,10 @@ struct matmul {
 
 /* The matmul of a call of `op`. False: the library does not support it, or weights are packed. */
 bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret);
-/* The same, and cuBLASLt computes it as accurately as the reference demands. */
+/* The same; also false if cuBLASLt is less accurate than the reference demands. */
 bool matmul_library_fits(enum op op, const struct kernel_call *c, struct matmul *ret);
 bool matmul_has_bias(enum op op, const struct kernel_call *c);
-/* 8-bit operands with a scale each, contiguous along K; M, N and K are multiples of 16. */
+/* True for 8-bit operands, each with a scale and contiguous along K; M, N, K: multiples of 16. */
 bool matmul_is_scaled(const struct matmul *p);
 bool matmul_has_second(const struct matmul *p);
 /* "bf16 (8192,768) x (768,2304) tb -> bf16, f32 bias": its key in tuning tables. */
@@ -87,7 +88,7 @@ enum status matmul_run(const struct matmul_parts *parts, const cublasLtMatmulAlg
 
 struct matmul_choice {
     cublasLtMatmulAlgo_t algorithm;
-    int64_t workspace_bytes; /* that it needs */
+    int64_t workspace_bytes; /* that the algorithm needs */
 };
 /* The limit on the library's workspace. */
 int64_t matmul_workspace_bytes(const struct kernel_call *c);
@@ -108,24 +109,23 @@ struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c);
 bool matmul_is_long(const struct matmul *p);
 /* "cublaslt", "wgmma", "separate" in tables. */
 extern const char MATMUL_LIBRARY[], MATMUL_OWN[], MATMUL_SEPARATE[];
-/* Digest of what a row would compile and launch for that call: sources, constants, grids. */
+/* Digest of the sources, constants and grids that row k would compile and launch for call c. */
 void matmul_launch_digest(const struct kernel *k, const struct kernel_call *c,
                           char ret[TUNING_LAUNCH]);
 
 /* Kernels with WGMMA, for compute capability 9.0 only: matmul_hopper.c with GELU in the epilogue,
- * matmul_hopper_plain.c without an epilogue. */
-/* The row for that call; NULL: there is none, or the call forbids it. */
+ * matmul_hopper_plain.c without an epilogue. The row for a call; NULL: none fits. */
 const struct kernel *matmul_hopper_row(int op, const struct kernel_call *c);
-/* As gemm_of, for a call that has a row. */
+/* Like gemm_of, for these kernels. */
 bool matmul_hopper_of(enum op op, const struct kernel_call *c, struct matmul *ret);
 bool matmul_hopper_plain_of(const struct kernel_call *c, struct matmul *ret);
-/* Tiles and groups worth measuring for a plain matmul on a GPU of so many SMs, the kernel's own
- * choice first; returns their number. An entry of the tuning table that names one selects it. */
+/* Tiles and groups worth measuring for a plain matmul on a GPU of `processors` SMs, beginning with
+ * the kernel's own choice; returns their number. The tuning table's entry selects one of them. */
 enum { MATMUL_TILES = 12 };
 int matmul_hopper_tiles(const struct matmul *p, int64_t processors,
                         struct tuning_tile ret[MATMUL_TILES]);
-/* Rows of both operands are multiples of 32 bytes. If not, each row begins in another part of a
- * sector of L2, and the kernel takes 1.2 to 1.7 times as long as the library (docs/log/gpu.md). */
+/* True if rows of both operands are multiples of 32 bytes, a sector of L2. If they are not, the
+ * kernel takes 1.2 to 1.7 times as long as the library (docs/log/gpu.md). */
 bool matmul_hopper_pitch(const struct matmul *p);
 
 #endif

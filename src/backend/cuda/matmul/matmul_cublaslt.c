@@ -18,7 +18,6 @@ int64_t matmul_workspace_bytes(const struct kernel_call *c)
     return cuda_device_of(c)->arch >= HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
 }
 
-/* The state that prepare creates. */
 struct prepared {
     struct matmul matmul;
     struct matmul_parts parts;
@@ -28,7 +27,7 @@ struct prepared {
     struct kernel_call before, after; /* kernels that copy, if there are copies */
 };
 
-/* cuBLASLt can compute it, by types, attributes and table; `prepare` queries the library. */
+/* True if types, attributes and tuning table allow cuBLASLt; `prepare` queries the library. */
 #define FITS(name, op)                                   \
     static bool fits_##name(const struct kernel_call *c) \
     {                                                    \

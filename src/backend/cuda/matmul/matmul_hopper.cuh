@@ -1,6 +1,6 @@
 /* matmul_hopper.cuh - shared by the WGMMA matmuls: stages, tiles, turns of the consumers.
  *
- * a is (M,K) or, with A_TRANSPOSED, (K,M); b is (K,N) or, with B_TRANSPOSED, (N,K). Defined before:
+ * a is (M,K) or, with A_TRANSPOSED, (K,M); b is (K,N) or, with B_TRANSPOSED, (N,K). Sources define
  * these, ALTERNATE, WARPGROUP, CONSUMERS, STAGES, DEPTH, PITCH, BLOCK, A_BYTES, STAGE_BYTES, ROWS
  * and COLUMNS of a tile, TILES of a consumer, and FULL and EMPTY, offsets of barriers. */
 #pragma once
@@ -44,7 +44,7 @@ DEVICE position position_of(int n, const shape &s)
     return {(first + rest % high) * ROWS, rest / high * COLUMNS};
 }
 
-/* The descriptor advanced by `bytes`; its lower half never carries. */
+/* Moves a descriptor by `bytes`; the addition never carries into the upper half. */
 DEVICE u64 advanced(u64 descriptor, int bytes)
 {
     return (descriptor & ~0xffffffffull) | (u32)((u32)descriptor + bytes / 16);
@@ -54,8 +54,8 @@ DEVICE void release(u32 base, int stage)
     u32 barrier = base + EMPTY + 8 * stage;
     if (threadIdx.x % WARPGROUP == 0) mbarrier_arrive(barrier);
 }
-/* A consumer issues its WGMMAs after the other has issued all of the previous tile: the parity of a
- * barrier is ambiguous to a waiter that is a whole phase ahead. */
+/* A consumer issues its WGMMAs after the other has issued all of the previous tile, because parity
+ * is ambiguous to a waiter that is a whole phase ahead. */
 DEVICE void await_turn(int w)
 {
     named_barrier_sync(1 + w, CONSUMERS * WARPGROUP);
@@ -65,7 +65,7 @@ DEVICE void pass_turn(int w)
     named_barrier_arrive(2 - w, CONSUMERS * WARPGROUP);
 }
 
-/* Loads a stage. Called by one thread. */
+/* Called by one thread. */
 DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_map *b_map,
                        position p, int k)
 {

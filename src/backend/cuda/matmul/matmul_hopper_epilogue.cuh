@@ -8,7 +8,6 @@
  * a chunk is stored after the first arithmetic of the next one. */
 #pragma once
 
-/* A warp's panels. */
 struct panels {
     u32 at, arrived;
     int count; /* this warp's chunks of earlier tiles */
@@ -88,7 +87,7 @@ DEVICE void epilogue_gelu(const float *s, const panels &p, const tensor_map *y_m
             computed(y);
             if (KEEP) computed(x);
             if (n > 0) store_gelu(p, y_map, x_map, n - 1, first);
-            /* the slot's earlier store */
+            /* the slot's earlier store has read it */
             if (threadIdx.x % WARP == 0) tma_store_wait_read<SLOTS - 1>();
             __syncwarp();
         }

@@ -10,9 +10,9 @@
 enum { WARPGROUP = 128, MATMUL_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7 };
 
-/* Compile-time constants: `consumers` warpgroups of 64 * `tiles` rows share or alternate. A tile
- * takes columns + overhead units of time (fit to an H200, WIDEST to an H100 as well): consumers
- * that alternate hide most of the epilogue. `group`: rows of tiles that run column by column. */
+/* Compile-time constants: `consumers` warpgroups, of 64 * `tiles` rows each, share a tile, or they
+ * alternate, which hides most of the epilogue. A tile takes columns + overhead units of time (fit
+ * to an H200, WIDEST also to an H100). `group`: rows of tiles that run column by column. */
 struct tiling {
     int consumers, tiles, columns;
     bool alternate;
@@ -82,13 +82,13 @@ static struct schedule schedule_in(const struct tiling *t, const struct matmul *
     return w;
 }
 
-/* A block computes its tiles in turn. */
+/* The estimated time: a block computes its tiles one after the other. */
 static int64_t time_of(const struct schedule *w, int64_t blocks)
 {
     return ceil_div(w->tiles, blocks) * (w->t->columns + w->t->overhead);
 }
 
-/* With the tile and group of the tuning table, if it names one. */
+/* `tile`: the tile and group that the tuning table names, or NULL. */
 static struct schedule schedule_whole(const struct matmul *p, int64_t processors,
                                       const struct tuning_tile *tile)
 {
@@ -126,9 +126,10 @@ int matmul_hopper_tiles(const struct matmul *p, int64_t processors,
     return p->ta ? 0 : n;
 }
 
-/* Few tiles, large K. If equal parts of one tile each keep nearly all SMs busy, these run in phase,
- * and operands are read from memory once. Else the blocks of a column of tiles run in phase, so the
- * longer dimension becomes M. The transpose is written in pieces of 32 bytes, efficient for f32. */
+/* For few tiles and a large K. If blocks that each have an equal part of one tile keep nearly all
+ * SMs busy, they run in phase and read operands from memory once. Else only the blocks of a column
+ * of tiles run in phase, so the longer dimension becomes M. A transposed output is written in
+ * pieces of 32 bytes, which is efficient for f32. */
 static struct schedule schedule_split(const struct matmul *p, int64_t processors)
 {
     enum { NEARLY = 94, ALL = 100 };

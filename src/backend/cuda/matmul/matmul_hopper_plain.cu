@@ -9,13 +9,13 @@
  * rows.
  *
  * A block processes tile after tile or, with SPLIT, its share of all K steps of all tiles, so that
- * every SM has the same work however few the tiles are (Osama et al. 2023, "Stream-K"). Its sums of
- * a tile that it shares with other blocks go to memory in register layout. A share may begin with
- * one such part and end with another.
+ * every SM has the same work however few the tiles are (Osama et al. 2023, "Stream-K"). If a block
+ * has only a part of a tile, its sums go to memory in register layout. A share may begin with a
+ * part of one tile and end with a part of another.
  *
  * The tensor cores need ROWS * COLUMNS / 32 clocks per stage, for which ROWS + COLUMNS rows of 128
- * bytes come from L2: 43 bytes a clock for 192 x 192. Blocks in phase share what comes from memory;
- * the parts, written and read once, limit how large tiles should be.
+ * bytes come from L2: 43 bytes a clock for 192 x 192. Blocks in phase share operands from memory.
+ * Parts are written and read once, which limits how large tiles should be.
  *
  *     CONSUMERS     2 or 3; with ALTERNATE 2
  *     TILES         64-row units of each consumer
@@ -180,7 +180,7 @@ DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &
 }
 #endif
 
-/* Parts by block: the first of each share, then, after those of all blocks, the last. */
+/* Parts are stored in this order: the first part of each block's share, then each share's last. */
 DEVICE void store_part(float4 *part, const float (&sum)[TILES][COLUMNS / 2], bool first, int thread)
 {
     part += (i64)(blockIdx.x + (first ? 0 : gridDim.x)) * (QUADS * MULTIPLIERS) + thread;

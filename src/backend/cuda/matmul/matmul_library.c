@@ -33,8 +33,8 @@ static bool has_aligned_rows(const struct kernel_call *c)
     return type_columns(&c->out_type[0]) % ROWS == 0 && type_columns(&c->in_type[0]) % ROWS == 0;
 }
 
-/* The library's epilogue; false if it is not accurate enough. Its GELU is the tanh form. Its GELU
- * derivative in f32 is off by 2.6e-6. */
+/* The library's epilogue; false if it is not accurate enough. The library's GELU is the tanh form;
+ * its derivative of GELU in f32 has an error of 2.6e-6. */
 static bool epilogue_of(enum op op, const struct kernel_call *c, enum matmul_epilogue *ret)
 {
     const struct type *x = &c->in_type[0];
@@ -164,7 +164,7 @@ static cublasStatus_t open_layout(cublasLtMatrixLayout_t *ret, enum dtype dtype,
     return s;
 }
 
-/* Its A is our b. */
+/* The library's A is our b. */
 static cublasStatus_t set_scales(cublasLtMatmulDesc_t d, const void *scale_a, const void *scale_b)
 {
     cublasStatus_t s = set(d, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scale_b, sizeof scale_b);
@@ -240,7 +240,7 @@ void matmul_close(struct matmul_parts *parts)
     *parts = (struct matmul_parts){0};
 }
 
-/* Allows split-K only with f32 partial sums in a fixed order, so that runs are equal. */
+/* Allows split-K only with f32 partial sums in a fixed order, so every run has the same result. */
 static cublasStatus_t open_preference(cublasLtMatmulPreference_t *ret, int64_t workspace_bytes)
 {
     const struct cublaslt *t = cublaslt(NULL);

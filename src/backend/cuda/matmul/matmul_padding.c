@@ -2,7 +2,7 @@
  * are not multiples of 16 bytes, such as logits over a vocabulary of 50257. */
 #include "backend/cuda/matmul/matmul.h"
 
-/* Below COPIED_BYTES, or if M, N or K is below LENGTH_LEAST, copies do not pay. */
+/* Copies do not pay for matrices below COPIED_BYTES, or if M, N or K is below LENGTH_LEAST. */
 enum { ROW_BYTES = 16, COPIED_BYTES = 1 << 20, LENGTH_LEAST = 128, SCRATCH_ALIGN = 256 };
 
 /* A row-major matrix in memory. */
@@ -100,7 +100,6 @@ int64_t matmul_copied_bytes(const struct matmul *p)
     return bytes;
 }
 
-/* Rounds n elements to bf16. */
 static void launch_round_bias(struct cuda_launches *l, int64_t n, int64_t to)
 {
     enum { THREADS = 256 };
@@ -112,7 +111,7 @@ static void launch_round_bias(struct cuda_launches *l, int64_t n, int64_t to)
 
 enum { PAD_THREADS = 256, PAD_TIMES = 4 };
 
-/* A launch over that many words of 16 bytes. */
+/* Adds a launch over `words` words of 16 bytes. */
 static struct cuda_launch *launch_words(struct cuda_launches *l, const char *entry, int64_t words,
                                         enum dtype dtype)
 {

@@ -1,4 +1,4 @@
-/* Measures the variants of a matmul: the algorithms that cuBLASLt suggests (its first is often a
+/* Measures the variants of a matmul: the algorithms that cuBLASLt suggests (the first is often a
  * few per cent slower than the best), our own kernel, and, for a matmul with an epilogue, a matmul
  * and a separate kernel. The contenders run in turn, so that a changing clock affects all alike. */
 #include "backend/cuda/cuda_kernels.h"
@@ -49,8 +49,8 @@ static size_t aligned(int64_t bytes)
     return (size_t)round_up(bytes, MATMUL_WORKSPACE_ALIGN);
 }
 
-/* Random numbers from -1 to 1, or 8-bit codes below 2; repeats the same 1 MiB. With zeros a GPU
- * would use less power and run faster than in training. */
+/* Fills memory with random numbers from -1 to 1, or 8-bit codes below 2, in repeated blocks of 1
+ * MiB. With zeros a GPU would use less power and run faster than in training. */
 static CUresult fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -127,7 +127,7 @@ static CUresult give_own_memory(struct trial *t, const struct kernel *k)
     return r;
 }
 
-/* Calls of our own row: one, or one for each tile. */
+/* Makes the calls of our own row: one, or one for each tile. */
 static void make_calls(struct trial *t, const struct kernel *own, const struct kernel_call *c,
                        struct contender *ret)
 {
@@ -236,8 +236,8 @@ static void add_contender(struct tuning_entry *e, const char *variant, const str
     to->tile = c->tile;
 }
 
-/* Adds cuBLASLt's fastest algorithm and our own row, with its fastest tile, to the entry; either
- * may be NULL. */
+/* Adds cuBLASLt's fastest algorithm, and our own row with its fastest tile, to the entry. `library`
+ * or `own` may be NULL. */
 static enum status measure_kernels(const struct matmul *library, const struct kernel *own,
                                    const struct kernel_call *c, struct tuning_entry *ret)
 {
@@ -280,7 +280,8 @@ out:
     return st;
 }
 
-/* The time to copy that many bytes, measured once with a block larger than any cache. */
+/* The time of a copy that reads and writes `bytes` bytes in total, from one measurement with a
+ * block larger than any cache. */
 static double copy_us(int64_t bytes, void *context)
 {
     enum { COPIED = 128 << 20, TIMES = 5 };
@@ -322,7 +323,7 @@ static int64_t epilogue_bytes(const struct matmul *p)
     return 0;
 }
 
-/* Two kernels: cuBLASLt's matmul, and one that runs at SHARE of the copy bandwidth. */
+/* Adds the time of cuBLASLt's matmul and of an assumed kernel at SHARE of the copy bandwidth. */
 static enum status measure_separate(const struct matmul *p, const struct kernel_call *c,
                                     struct tuning_entry *ret)
 {
@@ -372,7 +373,7 @@ static double made_ms(const void *context)
     return compile_ms + load_ms;
 }
 
-/* Kernels that are compiled for it count as compiled, not as chosen. */
+/* Time for compiling and loading kernels does not count as time for choosing. */
 enum status cuda_tune(void *context, int op, const struct kernel_call *call,
                       struct tuning_entry *ret)
 {

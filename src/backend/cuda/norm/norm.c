@@ -1,4 +1,4 @@
-/* Layer norms and gradients: rows in registers, compiled for their length; longer ones reread. */
+/* Layer norms and gradients: rows in registers, compiled for their length; long rows are reread. */
 #include "backend/cuda/norm/norm.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
@@ -103,7 +103,7 @@ static void layernorm_grad(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_launch *k =
         launch_add(l, "norm_grad.cu", "layernorm_grad", s.blocks, s.lanes * s.groups);
     define_grad(c, k, &s);
-    k->spills = s.lanes > 512; /* few: registers for dw and dbias of all columns are scarce */
+    k->spills = s.lanes > 512; /* few spills: dw and dbias of all columns need many registers */
     args_out(k, 0, drop ? "dx dropped" : "dx");
     arg_scratch(k, "parts", parts);
     layernorm_grad_inputs(k, c);

@@ -62,7 +62,7 @@ layernorm(T_X *y, float *mean, float *rstd, const T_X *x, const float *w,
     normalise(v, p, y + row * COLUMNS, mean + row, rstd + row, eps);
 }
 
-/* sums may be a. The norm is that of the rounded sums. */
+/* sums may be a. The rounded sums are normalised. */
 KERNEL_MIN(ROW_THREADS, 1)
 add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b,
               const int *step, const float *w,

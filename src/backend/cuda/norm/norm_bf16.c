@@ -7,7 +7,7 @@ enum { WARP = 32, ACCESS = 8, NORM_THREADS = 128, WARPS = 8 };
 enum { AHEAD = 2, PART_WARPS = 16, CHUNK = 16 };
 enum { TENSOR_CORES = 80, STEPS = 4, GRAD_STEPS = 3, BLOCKS = 2 };
 
-/* Lanes of a row with at most `steps` accesses each, or 0. Half a warp has fewer instructions. */
+/* Lanes of a row with at most `steps` accesses each, or 0. Half a warp needs fewer instructions. */
 static int lanes_of(const struct type *x, int steps)
 {
     int64_t columns = type_columns(x);

@@ -2,8 +2,8 @@
  * - mean) rstd w + bias, and of s = a + dropout(b), also an output. COLUMNS, LANES, BIAS, DROPOUT.
  *
  * A row stays in registers. Bound by memory, 2 accesses per element, 4 with the sum, if
- * instructions allow: at 384 columns, idle lanes, bytes selected one by one, and half-used Philox
- * calls cost a quarter of the time. */
+ * instructions are few: at 384 columns, idle lanes, bytes selected one by one, and half-used Philox
+ * calls would cost a quarter of the time. */
 #include "norm_bf16_row.cuh"
 
 enum { NORM_THREADS = 128, ROWS_OF_BLOCK = NORM_THREADS / LANES };
@@ -50,7 +50,7 @@ layernorm_bf16(bf16 *y, float *mean, float *rstd, const bf16 *x, const float *w,
     normalise(v, p, at, y, mean, rstd, eps);
 }
 
-/* sums may be a. The norm is that of the rounded sums. */
+/* sums may be a. The rounded sums are normalised. */
 KERNEL(NORM_THREADS)
 add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a, const bf16 *b,
                    const int *step, const float *w,

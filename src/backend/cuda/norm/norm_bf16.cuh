@@ -58,8 +58,8 @@ struct dropout_args {
 struct keep_bits {
     u32 w[STEPS][2];
 };
-/* A Philox call covers 16 columns, the columns of two lanes. Of two steps, each lane makes the call
- * for one and passes half of it to the other. All of the warp must call. */
+/* A Philox call covers 16 columns, the columns of two lanes. Each of them makes the call for one of
+ * two steps and passes half of the bytes to the other. All of the warp must call. */
 DEVICE keep_bits random_keep_bits(i64 first, const dropout_args &by)
 {
     const bool odd = threadIdx.x & 1;

@@ -1,6 +1,6 @@
 /* norm_grad.cu - the gradient of a layer norm, with h = (x - mean) rstd, g = dy w: dx = rstd (g -
  * avg(g) - h avg(g h)); with ADD, plus the gradient of the residual stream; dw = the sum of dy h
- * over the rows, dbias that of dy. DROP: dropout of the rounded dx is a second output.
+ * over the rows, dbias = the sum of dy. DROP: dropout of the rounded dx is a second output.
  *
  * T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS; GROUPS: rows that a block processes at once. The grid
  * is about one block per SM; each block loops over its rows, and each lane sums dw and dbias of its

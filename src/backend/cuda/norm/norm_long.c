@@ -49,7 +49,7 @@ void add_norm_long(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "columns", type_columns(&c->in_type[0]));
 }
 
-/* dw and dbias first: dx may overwrite dy. */
+/* dw and dbias are computed first, because dx may overwrite dy. */
 void norm_grad_long(const struct kernel_call *c, struct cuda_launches *l)
 {
     enum { COLUMNS_OF_BLOCK = 32 };

@@ -1,5 +1,5 @@
-/* norm_long.cu - layer norms and gradients of rows of any length, too long for registers; without a
- * mean (0), RMS norms. T_X: activations. Optional pointers may be NULL.
+/* norm_long.cu - layer norms and gradients of rows of any length, too long for registers. Without a
+ * pointer `mean` the mean is 0: RMS norms. T_X: activations. Optional pointers may be NULL.
  *
  * A block reads its row three times; the gradient reads it twice and once more for dw and dbias. So
  * the caches bound it. Sums are divided by the columns of a row and, in norm_columns, into 32

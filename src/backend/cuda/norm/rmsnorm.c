@@ -1,4 +1,4 @@
-/* RMS norms and gradients: rows in registers, compiled for their length; longer ones reread. */
+/* RMS norms and gradients: rows in registers, compiled for their length; longer rows are reread. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/norm/norm.h"
@@ -12,7 +12,7 @@ static bool is_whole(const struct type *x)
     return row_access(x->dtype, type_columns(x)) * dtype_size(x->dtype) == 16;
 }
 
-/* Up to 1024 columns a warp per row; beyond, a block, 16 elements a thread: few addresses. */
+/* Up to 1024 columns, a warp per row; beyond, a block with 16 elements (few addresses) a thread. */
 static int lanes_of(const struct type *x)
 {
     int64_t columns = type_columns(x);

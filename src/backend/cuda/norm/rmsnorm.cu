@@ -47,7 +47,7 @@ rmsnorm(T_X *y, float *rrms, const T_X *x, const float *w, float eps, i64 rows)
     normalise(v, k, w, y + row * COLUMNS, rrms + row, eps);
 }
 
-/* sums may be a. The norm is that of the rounded sums. */
+/* sums may be a. The rounded sums are normalised. */
 KERNEL_MIN(ROW_THREADS, 1)
 add_rmsnorm(T_X *sums, T_X *y, float *rrms, const T_X *a, const T_X *b, const float *w, float eps,
             i64 rows)

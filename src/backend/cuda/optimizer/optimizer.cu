@@ -44,7 +44,6 @@ struct update {
     float clip, shrink, beta1, rest1, beta2, rest2, step, inverse_root, eps;
 };
 
-/* Updates one element and returns its new weight. */
 DEVICE float adamw_of(const update &u, float w, float &m, float &v, float g, bool decays)
 {
     g *= u.clip;
@@ -101,7 +100,6 @@ adamw(float *w, float *m, float *v,
 
 /* --- SGD with momentum --- */
 
-/* Updates one element and returns its new weight. */
 DEVICE float sgdm_of(float w, float &v, float g, float clip, float lr, float momentum, float decay)
 {
     g = g * clip + decay * w;
@@ -109,7 +107,7 @@ DEVICE float sgdm_of(float w, float &v, float g, float clip, float lr, float mom
     return w - lr * v;
 }
 
-/* The first `decayed` of n elements decay. */
+/* Weight decay is for the first `decayed` of n elements. */
 KERNEL(THREADS)
 sgdm(float *w, float *v,
 #if COPY

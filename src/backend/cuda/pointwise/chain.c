@@ -1,5 +1,5 @@
-/* CHAIN: one launch of a generated kernel (chain_text.c). Sizes, and what differs between layers,
- * such as the site of a dropout, are arguments, so that layers share a compilation. */
+/* CHAIN: one launch of a generated kernel (chain_text.c). Sizes, and values that differ between
+ * layers, such as the site of a dropout, are arguments, so that layers share a compilation. */
 #include "graph/chain.h"
 
 #include "backend/cuda/cuda_kernels.h"

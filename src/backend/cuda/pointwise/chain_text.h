@@ -6,7 +6,7 @@
 
 struct str;
 
-/* Elements per vector: the latter if no type is bf16. */
+/* Elements per vector: CHAIN_F32_VECTOR if no type is bf16. */
 enum { CHAIN_BF16_VECTOR = 8, CHAIN_F32_VECTOR = 4 };
 
 /* Writes the source of kernel `chain`. Parameters: each input's address and, if it is broadcast by

@@ -4,10 +4,9 @@
  * causal mask hides it), y written once. */
 #include "elements.cuh"
 
-/* 16 elements per thread. */
 enum { N = per_access<T_X>::N, STEP = THREADS * N, TIMES = 16 / N };
 
-/* Columns from `open` on become `value`; CAUSAL: those above the diagonal of squares. */
+/* Columns from `open` on become `value`; CAUSAL: elements above the diagonal of square matrices. */
 template <bool CAUSAL>
 DEVICE void mask(const T_X *x, T_X *y, i64 n, int columns, int open, float value)
 {

@@ -43,7 +43,7 @@ static int64_t head_word(const struct type *heads)
 static const char *const x_names[MAX_PARTS] = {"x0", "x1", "x2", "x3"};
 static const char *const y_names[MAX_PARTS] = {"y0", "y1", "y2", "y3"};
 
-/* Kernels have a parameter for each possible tensor; the last one stands for missing ones. */
+/* Kernels have a parameter for each possible tensor; the last tensor is passed for missing ones. */
 static int present(int i, int n)
 {
     return i < n ? i : n - 1;

@@ -3,7 +3,7 @@
  *
  * WORD: bytes of a word, 2 to 16, the largest that divides a head's row; D is counted in words.
  * T_X: element type if GROUP > 1. Bound by memory: all is read once and written once. A thread
- * moves TIMES words contiguous over threads in the packed tensor: a warp covers whole head rows. */
+ * moves TIMES words, adjacent threads adjacent words of the packed tensor: whole rows of heads. */
 #include "device.cuh"
 
 #define THREADS 256

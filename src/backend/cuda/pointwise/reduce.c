@@ -20,7 +20,6 @@ static struct cuda_launch *reduce_launch(const struct kernel_call *c, struct cud
     return k;
 }
 
-/* A warp or a block for each row. */
 static void whole_rows(const struct kernel_call *c, struct cuda_launches *l)
 {
     static const char *const entry[2][2] = {{"sum_row_blocks", "sum_row_warps"},

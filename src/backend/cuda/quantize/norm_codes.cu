@@ -1,6 +1,6 @@
 /* norm_codes.cu - residual sums and 8-bit codes of their layer norms: s = a + dropout(b), and the
  * codes of y = (s - mean) rstd w + bias, in row order and transposed, with their amax. y is rounded
- * to bf16 first, so the codes are those of norm_bf16.cu followed by quantise.cu.
+ * to bf16 first, so the codes are the same as from norm_bf16.cu followed by quantise.cu.
  *
  * COLUMNS, LANES (norm_bf16.cuh); BIAS, DROPOUT: 0 or 1; E4M3: 1, or 0 for e5m2. ROWS: 16 or 32.
  * rows is a multiple of 16. Bound by memory: a, b, s and two codes: 8 bytes per element (two

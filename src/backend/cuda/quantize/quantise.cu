@@ -12,8 +12,8 @@
  * warp (one chunk, eight columns eight apart) lie in different banks, and so do the chunks of a
  * column. Then columns are written, 16 bytes per thread in runs of 16 WARPS. Little stays in
  * registers, so that many blocks at different stages keep memory busy. The scale is known before
- * (op_float8.c), so blocks do not wait for each other. A maximum does not depend on the order, and
- * for non-negative floats it is that of their bits. */
+ * (op_float8.c), so blocks do not wait for each other. The maximum does not depend on the order of
+ * blocks; non-negative floats are in the order of their bits. */
 #include "gelu.cuh"
 #include "quantise.cuh"
 

@@ -64,7 +64,6 @@ DEVICE int scale_exponent(float amax, int slot, int now, int first)
     return max(-FAR, min(FAR, e));
 }
 
-/* Transposes a 4x4 matrix of bytes. */
 DEVICE void transpose(const u32 (&row)[4], u32 (&column)[4])
 {
     u32 a = __byte_perm(row[0], row[1], 0x5140), b = __byte_perm(row[2], row[3], 0x5140);

@@ -42,7 +42,7 @@ void *cleared_piece(struct cleared *c, int64_t bytes)
     return (void *)(c->pool + (CUdeviceptr)(PIECE * c->given++));
 }
 
-/* The piece in which the node sets bytes to zero, and does nothing else; -1: it is another node. */
+/* The piece in which the node, a memset, sets bytes to zero; -1: the node does something else. */
 static int piece_of(const struct cleared *c, CUgraphNode node)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -100,7 +100,7 @@ void cleared_end(struct cleared *c, CUgraph graph, const CUgraphNode *node, size
     memset(c->known, 0, sizeof c->known);
     for (size_t i = 0; i < n; i++) {
         int piece = c->capturing ? piece_of(c, node[i]) : -1;
-        /* A matmul that clears its piece a second time needs that node. */
+        /* If a matmul clears its piece a second time, the second node is needed. */
         bool second = piece >= 0 && c->known[piece];
         ret[i] = piece >= 0 && !second && c->first;
         if (piece < 0) continue;

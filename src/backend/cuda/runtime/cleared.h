@@ -1,10 +1,11 @@
 /* cleared.h - small matmul workspaces of a captured graph, all cleared by one node. Private to
  * backend/cuda.
  *
- * Many cuBLASLt kernels count their tiles in four bytes of their workspace, and the library clears
- * these before each matmul with a separate node of the captured graph, which takes a microsecond to
- * start and one to run. Here each matmul of a capture gets a separate piece of one pool. After the
- * capture the first of these nodes is made to clear all pieces, and the others are removed. */
+ * Many cuBLASLt kernels count their tiles in four bytes of their workspace. The library clears
+ * these bytes before each matmul with a separate memset node of the captured graph, which takes a
+ * microsecond to start and one to run. Here each matmul of a capture gets a separate piece of one
+ * pool. After the capture the first memset node is changed to clear all pieces, and the other
+ * memset nodes are removed. */
 #ifndef BACKEND_CUDA_RUNTIME_CLEARED_H
 #define BACKEND_CUDA_RUNTIME_CLEARED_H
 
@@ -18,8 +19,8 @@ void cleared_begin(struct cleared **c);
 /* Returns `bytes` bytes, 256-byte aligned, for a matmul of the capture; NULL: no pool, or full. */
 void *cleared_piece(struct cleared *c, int64_t bytes);
 /* Call when the capture has ended, with its n nodes in capture order (n = 0 if it failed). Sets
- * ret[i] if node i is no longer needed and no node depends on it alone: the caller then destroys
- * it. Nodes that the driver refuses to change are kept. */
+ * ret[i] if node i is no longer needed; its dependents then also depend on its dependencies, and
+ * the caller destroys the node. Nodes that the driver refuses to change are kept. */
 void cleared_end(struct cleared *c, CUgraph graph, const CUgraphNode *node, size_t n, bool *ret);
 void cleared_close(struct cleared *c);
 

@@ -11,15 +11,17 @@ struct nccl;
 struct tracer;
 struct cleared;
 
-/* `context` was returned by the backend's open. A plan-only context compiles and runs nothing. */
+/* GPU `number` of this machine; a failure says why it cannot be used. */
 enum status cuda_find(int number, CUdevice *ret);
+
+/* Below, `context` was returned by the backend's open. */
 CUstream cuda_stream(const void *context);
 CUdevice cuda_handle(const void *context);
-/* Lets this thread, which is not the one that opened the context, call the driver. */
+/* Makes the context current in this thread, if this is not the thread that opened it. */
 enum status cuda_enter(const void *context);
 /* The stream on which other ranks' memory is read and written. */
 enum status cuda_ranks_stream(void *context, CUstream *ret);
-/* The GPUs of ranks that are processes, joined by the first call. */
+/* NCCL between the GPUs of ranks that are separate processes; the first call joins them. */
 enum status cuda_ranks_nccl(void *context, struct communicator *c, struct nccl **ret);
 /* Call when a kernel with this entry name is launched. */
 void cuda_count_launch(void *context, const char *entry);
@@ -28,7 +30,7 @@ void cuda_count_choosing(void *context, int64_t ns);
 struct jit *cuda_jit(const void *context);
 /* NULL if no trace was begun yet. */
 struct tracer *cuda_tracer(const void *context);
-/* The cleared pool (cleared.h), NULL before the first capture; and a piece of it. */
+/* The pool of workspaces (cleared.h), NULL before the first capture; and a piece of the pool. */
 struct cleared **cuda_cleared(void *context);
 void *cuda_cleared_piece(void *context, int64_t bytes);
 

@@ -1,7 +1,8 @@
 /* A cubin has a section .nv.info with records about all of its kernels, and for each kernel that
  * uses shared memory a section .nv.shared.NAME. From compute capability 9.0 on these sections begin
- * with the memory that the system reserves in each block; a section .nv.shared.reserved.0 shows it.
- * A record is four bytes, format, attribute and a size or value; in one format data follow. */
+ * with the memory that the system reserves in each block; such a cubin also has a section
+ * .nv.shared.reserved.0. A record has four bytes: a format, an attribute, and a size or value.
+ * Records of format SIZED are followed by `size` bytes of data. */
 #include "backend/cuda/runtime/cubin.h"
 
 #include <elf.h>
@@ -88,7 +89,7 @@ bool cubin_kernel(const char *image, int64_t bytes, const char *entry, struct cu
     if (!item(&c, 0, 0, sizeof c.head, &c.head) || memcmp(c.head.e_ident, ELFMAG, SELFMAG) != 0 ||
         c.head.e_machine != EM_CUDA)
         return false;
-    /* In a table that is not whole, a section may be missing. */
+    /* If the table of sections is truncated, the section of shared memory may be missing. */
     if (!section_at(&c, c.head.e_shnum - 1u, &last) || !find_registers(&c, entry, &ret->registers))
         return false;
     ret->static_bytes = 0;

@@ -1,4 +1,4 @@
-/* cubin.h - what a kernel takes of a GPU, read from its compiled module (a cubin, an ELF file). */
+/* cubin.h - a kernel's registers and static shared memory, read from its cubin (an ELF file). */
 #ifndef BACKEND_CUDA_RUNTIME_CUBIN_H
 #define BACKEND_CUDA_RUNTIME_CUBIN_H
 
@@ -6,7 +6,7 @@
 
 struct cubin_kernel {
     int registers;        /* of a thread */
-    int64_t static_bytes; /* static shared memory of a block, without what the system reserves */
+    int64_t static_bytes; /* static shared memory of a block, less the system's reserve */
 };
 
 /* False if the image is no cubin, or does not describe such a kernel. */

@@ -1,7 +1,7 @@
-/* cublaslt.h - cuBLASLt, the matmul library, opened at run time; without it our own kernels are
+/* cublaslt.h - cuBLASLt, the matmul library, opened at run time. Without it our own kernels are
  * used.
  *
- * One table of function pointers, as driver.h has it. Names are the toolkit's. */
+ * The functions are in one table, as in driver.h, with the toolkit's names. */
 #ifndef BACKEND_CUDA_RUNTIME_CUBLASLT_H
 #define BACKEND_CUDA_RUNTIME_CUBLASLT_H
 
@@ -28,7 +28,7 @@ struct cublaslt {
 const struct cublaslt *cublaslt(const char **ret_why);
 /* 130001 for 13.0.1; 0 without the library. */
 int64_t cublaslt_version(void);
-/* Its handle on the current GPU, created by the first call. NULL without library or GPU. */
+/* The handle, which the first call creates on the current GPU. NULL without library or GPU. */
 cublasLtHandle_t cublaslt_handle(void);
 /* Fails with "cuBLASLt cannot multiply: out of memory". */
 enum status cublaslt_check(cublasStatus_t s, const char *doing);

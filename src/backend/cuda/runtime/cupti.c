@@ -11,8 +11,8 @@
 
 /* --- memory for its records ------------------------------------------------------------------- */
 
-/* CUPTI requests buffers and returns them filled on its own threads, without a user pointer. So
- * they are global; a process has one trace at a time. */
+/* CUPTI requests buffers and returns them filled on its own threads, without a user pointer. So the
+ * buffers are global, and a process has one trace at a time. */
 enum { BUFFER_BYTES = 4 << 20, BUFFERS = 64 };
 /* The external correlation ids of mark 0 and of replay 0; id 1 is mark -1, no mark. */
 enum { MARKS_FROM = 2 };
@@ -75,7 +75,7 @@ static void free_filled(void)
 /* --- a trace ---------------------------------------------------------------------------------- */
 
 /* External correlation needs records of calls: of the driver API, which we call, and of the runtime
- * API, which libraries call. Kernels come last because the overhead begins with them. */
+ * API, which libraries call. Kernels come last because the recording of kernels has overhead. */
 static const CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                                            CUPTI_ACTIVITY_KIND_DRIVER,
                                            CUPTI_ACTIVITY_KIND_RUNTIME,
@@ -139,7 +139,8 @@ enum status cupti_begin(bool calls)
     return ST_OK;
 }
 
-/* Replaces the external correlation id. There always is one; a call without has lost its record. */
+/* Replaces the external correlation id. During a trace an id is always set, so a call without an id
+ * is a call whose record was lost. */
 static void set_id(uint64_t id)
 {
     static const CUpti_ExternalCorrelationKind OURS = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
@@ -175,7 +176,7 @@ static const char *copy_name(uint8_t kind)
     }
 }
 
-/* Structures only grow at their ends, so those of CUDA 11.1 can be read in every later version. */
+/* CUPTI's structures only grow at their ends, so every version's can be read as CUDA 11.1's. */
 static bool read_record(const CUpti_Activity *r, struct trace_record *ret)
 {
     switch ((int)r->kind) {

@@ -1,18 +1,19 @@
-/* cupti.h - records of kernels, copies and fills made by CUPTI, and of the calls that launched
+/* cupti.h - CUPTI's records of kernels, copies and memsets, and of the API calls that launched
  * them.
  *
- * CONCURRENT_KERNEL does not serialise kernels. Calls are recorded because only then do they carry
- * the number that was set (external correlation), even if a library makes them. CUPTI is never
- * finalised, because some versions record nothing after that. Private to backend/cuda. */
+ * The activity kind CONCURRENT_KERNEL does not serialise kernels. API calls are recorded because
+ * otherwise CUPTI does not attach the mark (an external correlation id) to them; calls made by a
+ * library also get the mark. CUPTI is never finalised, because some versions record nothing after
+ * that. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_CUPTI_H
 #define BACKEND_CUDA_RUNTIME_CUPTI_H
 
 #include "backend/cuda/runtime/trace_join.h"
 
-/* Starts recording; the device must be idle. `calls`: only calls of the API, also before any device
- * is open. A failure states why and leaves nothing enabled. */
+/* Starts recording; the device must be idle. `calls`: record only API calls, which is possible
+ * before a device is open. A failure states why and leaves nothing enabled. */
 enum status cupti_begin(bool calls);
-/* Sets the mark of this thread's calls (-1: none), or the replay that they belong to. */
+/* Sets the mark of this thread's next calls (-1: none), or the graph replay that they belong to. */
 void cupti_mark(int mark);
 void cupti_replay(int replay);
 /* Returns the records and calls since cupti_begin; the device must be idle. Times are on the

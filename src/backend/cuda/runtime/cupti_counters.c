@@ -8,8 +8,8 @@
 
 #ifdef HAVE_CUPTI_RANGES
 
-/* The metrics of each set, what a kernel_counters gets of each, and in which unit. On an H100 one
- * pass counts those of COUNTERS_OF_TIME. */
+/* The metrics of each set, and for each metric the field of kernel_counters and the unit. An H100
+ * counts all metrics of COUNTERS_OF_TIME in one pass. */
 enum { METRICS = 5, SECTOR = 32 };
 #define TO(field) offsetof(struct kernel_counters, field)
 static const char *metrics[][METRICS] = {
@@ -48,7 +48,7 @@ static struct counting {
     enum counter_set set;
 } counting;
 
-/* Parameters of a call, as CUPTI wants them: with their size, and a NULL. */
+/* The parameter structure of a CUPTI call, with its size; fields that are not given are zero. */
 #define PARAMS(call, ...) call##_Params p = {.structSize = call##_Params_STRUCT_SIZE, __VA_ARGS__}
 #define HOST_PARAMS(call, ...)                \
     CUpti_Profiler_Host_##call##_Params p = { \
@@ -199,7 +199,7 @@ static enum status open_all(CUdevice device, CUcontext context)
     return start();
 }
 
-/* All its functions, or none. */
+/* Fails if CUPTI is missing or too old to have the functions of the range profiler. */
 static enum status find_functions(void)
 {
     const char *why;

@@ -1,7 +1,7 @@
-/* cupti_host.h - CUPTI's profiler host API, as far as hardware counters need it, for C.
+/* cupti_host.h - the part of CUPTI's profiler host API that hardware counters need, declared for C.
  *
- * NVIDIA's cupti_profiler_host.h includes a header of C++. The emulated CUPTI (tests/emulator) is
- * compiled with NVIDIA's header and checks every size that it is given. Private to backend/cuda. */
+ * NVIDIA's cupti_profiler_host.h includes a C++ header. The emulated CUPTI (tests/emulator) is
+ * compiled with NVIDIA's header and checks every structSize. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_CUPTI_HOST_H
 #define BACKEND_CUDA_RUNTIME_CUPTI_HOST_H
 

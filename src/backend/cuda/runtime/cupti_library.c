@@ -20,7 +20,7 @@ static void folder_of_nvrtc(char ret[PATH])
     if (!end) ret[0] = '\0';
 }
 
-/* Tries the plain names, folders near NVRTC (toolkit, wheels), the toolkit's default. */
+/* Tries the plain names, folders near NVRTC (toolkit, wheels), the toolkit's default folder. */
 static bool open_library(struct cupti *ret, char ret_why[LIBRARY_WHY])
 {
     static const char *const plain[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so", NULL};
@@ -80,7 +80,6 @@ void cupti_version(char ret[48])
         snprintf(ret, 48, "API %u", v);
 }
 
-/* The likely cause of an error. */
 static const char *advice(CUptiResult r)
 {
     switch ((int)r) {

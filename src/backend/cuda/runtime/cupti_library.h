@@ -1,14 +1,14 @@
-/* cupti_library.h - CUPTI, NVIDIA's tracing library, opened for traces; else profiles use events.
+/* cupti_library.h - CUPTI, NVIDIA's tracing library. Without it profiles use events.
  *
- * One table of function pointers, as in driver.h, with the toolkit's names. */
+ * The functions are in one table, as in driver.h, with the toolkit's names. */
 #ifndef BACKEND_CUDA_RUNTIME_CUPTI_LIBRARY_H
 #define BACKEND_CUDA_RUNTIME_CUPTI_LIBRARY_H
 
 #include "base/base.h"
 
-/* True if it is available; else *ret_why (may be NULL) states why not. The first call opens it. */
+/* False: *ret_why (may be NULL) states why CUPTI is not available. The first call opens it. */
 bool cupti_available(const char **ret_why);
-/* "13.0.1"; before CUDA 13, which numbered differently, "API 22". Empty: unknown. */
+/* "13.0.1"; before CUDA 13, whose versions were numbered differently, "API 22". Empty: unknown. */
 void cupti_version(char ret[48]);
 
 #ifdef HAVE_CUPTI
@@ -54,7 +54,7 @@ struct cupti {
     CUPTI_RANGE_LIST(LIBRARY_MEMBER)
 };
 
-/* NULL if it is not available. */
+/* NULL if CUPTI is not available. */
 const struct cupti *cupti(const char **ret_why);
 /* Fails with "CUPTI cannot begin: CUPTI_ERROR_...", and the likely cause. */
 enum status cupti_check(CUptiResult r, const char *doing);

@@ -1,7 +1,8 @@
 /* driver.h - the CUDA driver and NVRTC, opened at run time; the program works without them.
  *
- * One table of function pointers for each library, from one list, with the toolkit's names. Its
- * headers may define cuMemAlloc as cuMemAlloc_v2, which renames both member and symbol. */
+ * For each library one list, with the toolkit's names, makes a table of function pointers and a
+ * table of symbols. If the toolkit's headers define cuMemAlloc as cuMemAlloc_v2, the macro renames
+ * both the pointer and the symbol. */
 #ifndef BACKEND_CUDA_RUNTIME_DRIVER_H
 #define BACKEND_CUDA_RUNTIME_DRIVER_H
 
@@ -39,11 +40,11 @@
     F(nvrtcGetSupportedArchs)
 /* clang-format on */
 
-/* A function as a member of its library's table, and as a symbol. */
+/* A function of the lists as a member of its library's table, and as a symbol. */
 #define LIBRARY_MEMBER(name) __typeof__(name) *name;
 #define TEXT_OF(name)        #name
 #define LIBRARY_SYMBOL(name) TEXT_OF(name),
-#define OPTIONAL_TEXT(name)  "?" TEXT_OF(name), /* as library_open wants it */
+#define OPTIONAL_TEXT(name)  "?" TEXT_OF(name), /* an optional symbol of library_open */
 struct cuda_driver {
     DRIVER_LIST(LIBRARY_MEMBER)
     DRIVER_NEWER_LIST(LIBRARY_MEMBER)
@@ -60,17 +61,17 @@ const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why);
 /* "out of memory (CUDA_ERROR_OUT_OF_MEMORY)" */
 void cuda_error_text(CUresult r, char ret_text[160]);
 /* Fails with "the GPU cannot copy: out of memory (CUDA_ERROR_OUT_OF_MEMORY)", ST_MEMORY for this
- * error; or reports the kernel that failed earlier. */
+ * error, else ST_DEVICE. If `r` is the fault of a kernel, names the kernel (fault.h). */
 enum status cuda_check(CUresult r, const char *doing);
 
-/* Lets a function have that much dynamic shared memory: without it 48 KiB minus its static shared
- * memory. Calls of different sizes share a function, so the limit is only raised. */
+/* Raises a function's limit of dynamic shared memory to `bytes`; the default limit is 48 KiB minus
+ * its static shared memory. Calls of different sizes share a function, so the limit never falls. */
 enum status cuda_raise_shared(CUfunction f, int64_t bytes);
 
 /* The newest CUDA version that the driver supports, 13000 for 13.0; 0 without a driver. */
 int cuda_driver_version(void);
-/* `names` are a library's file names, that of CUDA 13 first. Skips the first one if the driver
- * is older than CUDA 13: it cannot load what a newer NVRTC compiles, nor run a newer cuBLASLt. */
+/* `names` are a library's file names, CUDA 13's first. Skips the first name if the driver is older
+ * than CUDA 13: such a driver cannot load modules of a newer NVRTC or run a newer cuBLASLt. */
 const char *const *library_names(const char *const *names);
 /* Opens the first available library of `names` (NULL after the last) and fills n function
  * pointers in the order of `symbols`; false with the reason otherwise. A symbol "?name" is
@@ -78,14 +79,14 @@ const char *const *library_names(const char *const *names);
 enum { LIBRARY_WHY = 256 };
 bool library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
                   char ret_why[LIBRARY_WHY]);
-/* A library whose functions are all in one table. */
+/* Whether a library was opened, and why not; zeroed at first. */
 struct library_state {
     atomic_bool tried;
     bool found;
     char why[LIBRARY_WHY];
 };
-/* The table, filled by the first call as library_open does; NULL if the library is not available,
- * *ret_why (which may be NULL) then states why. `newest_by_driver`: names as of library_names. */
+/* Returns `table`, which the first call fills (library_open). NULL if the library is not available;
+ * *ret_why (which may be NULL) then states why. `newest_by_driver`: apply library_names. */
 void *library_table(struct library_state *l, const char *const *names, bool newest_by_driver,
                     const char *const *symbols, int n, void *table, const char **ret_why);
 

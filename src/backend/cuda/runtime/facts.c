@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is planned for where there is no GPU; numbers of its data sheet and its driver. */
+/* Without a GPU, plans are made for an H200, with the numbers of its data sheet and its driver. */
 static void default_target(struct target *t)
 {
     t->arch = 90;
@@ -24,7 +24,7 @@ static void default_target(struct target *t)
     snprintf(t->name, sizeof t->name, "NVIDIA H200");
 }
 
-/* The version of cuBLASLt, 130001; 0: missing, or its CUDA is newer than the driver's. */
+/* The version of cuBLASLt, 130001; 0: it is missing, or needs a newer CUDA than the driver's. */
 static int64_t usable_library(const struct cuda_driver *d)
 {
     int driver = 0; /* 13000 of CUDA 13.0 */
@@ -116,7 +116,7 @@ enum status cuda_describe(int number, struct device_facts *ret)
     TRY(read_device(handle, &device));
     *ret = (struct device_facts){
         .processors = device.processors, .bytes = device.bytes, .cache_bytes = device.l2_bytes};
-    /* Not every driver reports these. Memory moves its width twice in a clock. */
+    /* Not every driver reports these. The memory bus transfers its width twice per clock cycle. */
     int khz = attribute_of(handle, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
     int memory_khz = attribute_of(handle, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
     int bits = attribute_of(handle, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
@@ -202,7 +202,7 @@ static void find_nccl(struct device_library *l)
     l->why = nccl_missing(l->version);
 }
 
-/* The libraries that runs need, followed by the one that traces need. */
+/* The libraries that training runs use. The last one, CUPTI, is used only by traces. */
 static const struct library {
     const char *name, *without;
     bool needed;

@@ -4,7 +4,7 @@
 
 #include "backend/backend.h"
 
-/* Those that the driver shows; without a driver none. */
+/* The number of GPUs that the driver reports; 0 without a driver. */
 int cuda_device_count(void);
 enum status cuda_target(int number, struct target *ret);
 enum status cuda_describe(int number, struct device_facts *ret);

@@ -7,7 +7,7 @@
 /* One row launches fewer kernels than this, so if the host waits after every row, all are named. */
 enum { NAMED = 16 };
 
-/* The kernels that this thread, one rank, has in flight. */
+/* The kernels in flight that this thread launched; a rank has one thread. */
 static _Thread_local struct {
     const char *entry[NAMED];
     int launched; /* NAMED + 1: more than can be named */
@@ -29,8 +29,8 @@ void fault_waited(void)
     in_flight.launched = 0;
 }
 
-/* The device itself is lost: memory errors that ECC cannot correct, a link or a driver that is gone
- * (a GPU that no longer answers on PCIe reports "unknown error"). No kernel is to blame. */
+/* The device itself is lost, and no kernel is to blame: ECC cannot correct a memory error, or the
+ * link or the driver is gone (a GPU that no longer answers on PCIe reports "unknown error"). */
 static bool is_lost(CUresult r)
 {
     return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CUDA_ERROR_NVLINK_UNCORRECTABLE ||

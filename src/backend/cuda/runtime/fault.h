@@ -1,5 +1,5 @@
-/* fault.h - kernels that fail while they run. The host continues meanwhile, and a later, unrelated
- * call reports it. So kernels in flight are recorded, to name those that may have failed. */
+/* fault.h - reports kernels that fail while they run. The error is returned by a later, unrelated
+ * call to the driver. So the kernels in flight are recorded, and the message names them. */
 #ifndef BACKEND_CUDA_RUNTIME_FAULT_H
 #define BACKEND_CUDA_RUNTIME_FAULT_H
 
@@ -9,8 +9,8 @@
 
 /* True if a kernel failed, not the call that returned `r`; the device is then unusable. */
 bool fault_is(CUresult r);
-/* Fails with the kernels that may have failed if they are few, else with advice how to find it; or
- * says that the device itself is lost. */
+/* Fails with a message that names the kernels in flight if they are few, or else advises how to
+ * find the kernel. If the device itself is lost, the message says so. */
 enum status fault_fail(CUresult r);
 
 /* A kernel was launched; it is in flight until fault_waited. The pointer is kept, not the text. */

@@ -134,7 +134,7 @@ static char *log_of(const struct cuda_nvrtc *nvrtc, nvrtcProgram program)
     return log;
 }
 
-/* *ret and *ret_log are made even if it fails; the caller destroys the one and frees the other. */
+/* Sets *ret and *ret_log also on failure; the caller destroys *ret and frees *ret_log. */
 static enum status compile(const struct cuda_nvrtc *nvrtc, const char *text, const char *source,
                            const char *options, const char *arch, nvrtcProgram *ret, char **ret_log)
 {
@@ -154,7 +154,7 @@ static enum status compile(const struct cuda_nvrtc *nvrtc, const char *text, con
                 nvrtc->nvrtcGetErrorString(r), LOG_SHOWN, *ret_log);
 }
 
-/* What the compiler made of a source, as malloc'ed bytes. */
+/* The PTX or the cubin of a compiled program, as malloc'ed bytes. */
 static enum status get_result(const struct cuda_nvrtc *nvrtc, nvrtcProgram program, bool ptx,
                               const char *text, char **ret, int64_t *ret_bytes)
 {
@@ -204,8 +204,8 @@ enum status jit_ptx(const struct jit *j, const char *text, const char *source, c
     return make_result(text, source, options, j->arch, true, ret, &bytes, ret_log);
 }
 
-/* Reads a module's image from the cache or compiles it. The second call, after the driver
- * refused a cached image, compiles it. Runs on any thread. */
+/* Reads a module's image from the cache, or compiles it. A second call, which follows if the driver
+ * refuses the cached image, compiles it. Runs on any thread. */
 static void make(struct jit *j, struct module *m)
 {
     char path[1024];

@@ -1,9 +1,9 @@
-/* jit.h - compiles kernel sources with NVRTC at run time and caches the modules on disk. A source
- * is built in, and then identified by its file name `text`, or generated for one call (launch.h),
- * and then passed as `source`, which is NULL for built-in ones.
+/* jit.h - compiles kernel sources with NVRTC at run time and caches the modules on disk. `text` is
+ * the name of a source. For a built-in source `text` is its file name and `source` is NULL; for a
+ * source generated for one call (launch.h) `source` is its contents.
  *
- * A module is one source with one set of constants. Planning requests modules; the first use of one
- * of their functions compiles all missing modules in parallel on all threads. Compiled modules are
+ * A module is one source with one set of constants. Planning requests modules; the first use of a
+ * function compiles all modules requested so far, in parallel on all threads. Compiled modules are
  * files in ~/.cache/strobe/kernels, named by the SHA-256 of source, headers, options, architecture
  * and compiler. Each file contains the SHA-256 of its content; on a mismatch it is recompiled. */
 #ifndef BACKEND_CUDA_RUNTIME_JIT_H
@@ -22,21 +22,21 @@ int jit_request(struct jit *j, const char *text, const char *source, const char 
 /* Compiles all modules requested so far, or reads them from the cache, and loads them. Shows
  * progress if it takes long. */
 enum status jit_finish(struct jit *j);
-/* The same without loading them, which needs a device. */
+/* Like jit_finish, but does not load the modules, so it needs no device. */
 void jit_make(struct jit *j);
 /* The compiled module `number`, after jit_make; it belongs to `j`. */
 enum status jit_image(const struct jit *j, int number, const char **ret, int64_t *ret_bytes);
-/* Host milliseconds so far of compiling (or reading what was compiled before) and of loading. */
+/* Host milliseconds spent so far on compiling (or reading the cache), and on loading. */
 void jit_times(const struct jit *j, double *ret_compile_ms, double *ret_load_ms);
 /* A function of module `number`, after jit_finish. */
 enum status jit_function(struct jit *j, int number, const char *entry, CUfunction *ret);
 
-/* Compiles one source for `arch`, such as "sm_90a". The image is malloc'ed, and so is *ret_log,
- * the compiler's log with registers and spills, also after a failure, whose message has its
- * beginning; ret_log may be NULL. */
+/* Compiles one source for `arch`, such as "sm_90a". *ret_image is malloc'ed. *ret_log is the
+ * malloc'ed log of the compiler, with registers and spills; a failed compilation also returns it,
+ * and its beginning is part of the failure's message. ret_log may be NULL. */
 enum status jit_compile(const char *text, const char *source, const char *options, const char *arch,
                         char **ret_image, int64_t *ret_bytes, char **ret_log);
-/* The PTX of a source for the device of `j`; likewise. */
+/* The PTX of a source for the device of `j`. *ret and *ret_log are malloc'ed, as in jit_compile. */
 enum status jit_ptx(const struct jit *j, const char *text, const char *source, const char *options,
                     char **ret, char **ret_log);
 /* The oldest and newest architectures that NVRTC compiles for, such as 70 and 90; 0: unknown. */

@@ -69,7 +69,7 @@ void jit_cache_write(const char *path, const char *image, int64_t bytes)
     hash_bytes(image, bytes, hex);
     hex[HASH_HEX - 1] = '\n';
     if (file_writer_open(&w, path) != ST_OK) return;
-    /* Whatever the umask: a file that others can write would not be used. */
+    /* Sets the mode regardless of the umask, because a file that others can write is never read. */
     if (fchmod(fileno(w.stream), S_IRUSR | S_IWUSR) != 0 ||
         fwrite(hex, 1, HEAD, w.stream) != HEAD ||
         fwrite(image, 1, (size_t)bytes, w.stream) != (size_t)bytes) {

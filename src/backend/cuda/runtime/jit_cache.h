@@ -1,12 +1,12 @@
-/* jit_cache.h - compiled modules as files. A truncated or changed file, and one that another user
- * owns or can write (base/trust.h), counts as missing. */
+/* jit_cache.h - compiled modules as files. A file counts as missing if it is truncated or changed,
+ * or if another user owns it or can write it (base/trust.h). */
 #ifndef BACKEND_CUDA_RUNTIME_JIT_CACHE_H
 #define BACKEND_CUDA_RUNTIME_JIT_CACHE_H
 
 #include "base/base.h"
 
-/* The path of a module: the last part of the text's name and a hash of its inputs. False: too long,
- * or no compiler. */
+/* The path of a module: the last part of `text`, and a hash of all inputs of the compilation.
+ * False: the path is too long, or there is no compiler. */
 bool jit_cache_path(const char *folder, const char *text, const char *source, const char *options,
                     const char *arch, char ret_path[1024]);
 /* The image is malloc'ed. False if there is no valid file. */

@@ -1,4 +1,4 @@
-/* kernel_name.h - readable kernel names; a library's may be 400 letters of mangled C++. */
+/* kernel_name.h - readable kernel names; a library's mangled C++ names may have 400 letters. */
 #ifndef BACKEND_CUDA_RUNTIME_KERNEL_NAME_H
 #define BACKEND_CUDA_RUNTIME_KERNEL_NAME_H
 

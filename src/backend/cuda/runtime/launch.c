@@ -271,7 +271,7 @@ void cuda_release(struct kernel_call *c)
     c->state = NULL;
 }
 
-/* Before the first run. Everything requested so far is compiled at once. */
+/* Called before the first run. Compiles all modules requested so far, in parallel. */
 static enum status make_ready(struct prepared *p, const void *context)
 {
     struct jit *j = cuda_jit(context);
@@ -300,7 +300,7 @@ static CUdeviceptr address(const struct kernel_call *c, const struct cuda_arg *a
     }
 }
 
-/* Fills in pointers to the parameters: stored numbers and tensor maps, and addresses in `at`. */
+/* Fills `ret` with pointers to numbers, to tensor maps, and to addresses, which are put in `at`. */
 static enum status parameters_of(const struct kernel_call *c, const struct cuda_launch *k,
                                  struct tensor_map *map, CUdeviceptr at[LAUNCH_ARGS],
                                  void *ret[LAUNCH_ARGS])

@@ -1,9 +1,9 @@
 /* launch.h - how all GPU kernels are launched.
  *
- * For each call a row of the kernel table selects sources, constants and launch shapes. This is a
- * pure function of types, attributes and the device, so it works without a GPU, and tests compile
- * every row there. Preparing a call compiles the sources (jit.h) and keeps the functions; running
- * it fills in addresses and launches them in order on the stream of the context. */
+ * For each call a row of the kernel table selects sources, constants and launch shapes. The
+ * selection depends only on types, attributes and the device, so it needs no GPU, and tests compile
+ * every row without one. Preparing a call requests modules (jit.h); its first run compiles them. A
+ * run fills in addresses and launches the kernels in order on the context's stream. */
 #ifndef BACKEND_CUDA_RUNTIME_LAUNCH_H
 #define BACKEND_CUDA_RUNTIME_LAUNCH_H
 
@@ -13,7 +13,7 @@
 
 struct str;
 
-/* A value that a kernel takes. Addresses are known when the call runs. */
+/* An argument of a kernel. Addresses are known only when the call runs. */
 enum cuda_arg_kind {
     ARG_IN,
     ARG_OUT,
@@ -42,19 +42,19 @@ struct cuda_arg {
 
 /* A tensor from which a kernel for compute capability 9.0 copies boxes (TMA, hopper.cuh).
  * Dimensions are innermost first; unused ones are 1. Strides and the address are multiples of 16
- * bytes. A box has at most 256 elements in a dimension. A row of it (dimension 0) has as many
+ * bytes. A box has at most 256 elements in a dimension. A row of a box (dimension 0) has as many
  * bytes as the swizzle spans, or, without a swizzle, a multiple of 16. */
 enum { MAP_RANK = 5 };
 struct cuda_tensor {
     enum dtype dtype;       /* f32 or bf16 */
     bool tf32;              /* copies round f32 to the nearest TF32 */
     int64_t dim[MAP_RANK];  /* elements */
-    int64_t step[MAP_RANK]; /* strides in bytes; that of dimension 0 is not read */
+    int64_t step[MAP_RANK]; /* strides in bytes; step[0] is not used */
     int box[MAP_RANK];      /* elements */
     int swizzle;            /* bytes: 128, 64, 32; 0: none */
 };
 struct cuda_map {
-    struct cuda_arg of; /* the memory it maps: ARG_IN, ARG_OUT or ARG_SCRATCH */
+    struct cuda_arg of; /* the memory of the tensor: ARG_IN, ARG_OUT or ARG_SCRATCH */
     struct cuda_tensor tensor;
 };
 
@@ -68,10 +68,11 @@ struct cuda_launch {
     const char *entry;                     /* an extern "C" __global__ function of the source */
     char options[LAUNCH_OPTIONS];          /* "-DCOLUMNS=768 -DT_X=bf16" */
     unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic shared memory */
-    bool spills;                           /* known to spill registers; others must not */
-    int arch;                              /* 90: only for that compute capability; 0: for all */
+    bool spills; /* may spill registers; tests fail if another kernel does */
+    int arch;    /* 90: only for compute capability 9.0; 0: for all */
     /* The kernel may begin before the previous launch of the same row ends (programmatic dependent
-     * launch, from 9.0 on); it calls dependents_wait before it accesses memory that others use. */
+     * launch, compute capability 9.0 and later). The kernel calls dependents_wait (hopper.cuh)
+     * before it accesses memory that the previous launch reads or writes. */
     bool dependent;
     int64_t zero_bytes;
     int args, maps;
@@ -91,11 +92,11 @@ struct cuda_launches {
 struct cuda_row {
     struct kernel kernel;
     void (*launches)(const struct kernel_call *c, struct cuda_launches *l);
-    const char *entry; /* the kernel, where rows share `launches` */
+    const char *entry; /* the entry of the kernel, if several rows share `launches` */
 };
 
-/* Rows made of launches share prepare, scratch, release and run. The letters of types (kernel.h)
- * and `fits` may be NULL; an entry, if the row has one, comes last. */
+/* A row that only launches kernels; such rows share prepare, scratch_bytes, release and run. The
+ * letters of types (kernel.h) and `fits` may be NULL. `entry` may follow as the last argument. */
 #define CUDA_ROW(op_name, variant_name, in_letters, out_letters, fits_fn, launches_fn, ...) \
     {                                                                                       \
         .kernel = {.op = OP_##op_name,                                                      \
@@ -114,23 +115,23 @@ struct cuda_row {
     {                    \
         .launches = NULL \
     }
-/* The launches of row k, which is a cuda_row, for that call. */
+/* Fills in the launches of call `c` by row k, which must be a cuda_row. */
 void cuda_launches_of(const struct kernel *k, const struct kernel_call *c,
                       struct cuda_launches *ret);
 int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c);
 enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
 void cuda_release(struct kernel_call *c);
 enum status cuda_run(const struct kernel_call *c);
-/* For rows with these that launch by themselves: launch i of a prepared call, and its function,
- * compiled by the first call, with the arguments in the order of the parameters. */
+/* For rows with cuda_prepare and their own `run`: launch i of a prepared call, with arguments in
+ * the order of the parameters, and its function, which the first call compiles. */
 enum status cuda_function(const struct kernel_call *c, int i, const struct cuda_launch **ret_launch,
                           CUfunction *ret);
-/* Such a row's own state of a prepared call, NULL at first; its `release` frees it before it calls
- * cuda_release. NULL: prepare was not called. */
+/* Where such a row keeps its own state of a prepared call; the state is NULL at first. The row's
+ * `release` frees the state, then calls cuda_release. Returns NULL if prepare was not called. */
 void **cuda_row_state(const struct kernel_call *c);
-/* Appends the sources generated for this call, each with its options and launch; false: none. */
+/* Appends the sources generated for this call, each with its options and launch. False: the call
+ * has no generated source. */
 bool cuda_generated(const struct kernel *k, const struct kernel_call *c, struct str *s);
-/* The device that a call is planned for. */
 static inline const struct target *cuda_device_of(const struct kernel_call *c)
 {
     BUG_IF(!c->target, "a call that is planned for no device");

@@ -23,9 +23,9 @@ struct nvml_process {
     unsigned gpu_instance, compute_instance;
 };
 
-/* GPM, the counters of Hopper and newer, which need no rights. A value is a percentage between two
- * samples, which should be at least 100 ms apart. The library uses as many elements of `metric` as
- * `n` says. */
+/* GPM: the hardware counters of Hopper and newer GPUs that every user may read. A value is a mean
+ * in percent between two samples, which should be at least 100 ms apart. The library uses the first
+ * `n` elements of `metric`. */
 enum { GPM_VERSION = 1, GPM_SM = 2, GPM_TENSOR = 5, GPM_DRAM = 10, GPM_VALUES = 3 };
 static const int64_t gpm_least_ns = 100000000;
 struct nvml_gpm_support {
@@ -202,7 +202,7 @@ static void open_counters(struct nvml_gpu *g)
              nvml.must.nvmlErrorString(error));
 }
 
-/* Means since the sample before; values are unknown if that was too recent. */
+/* Adds means since the previous sample; the values stay unknown if that sample is too recent. */
 static void sample_counters(struct nvml_gpu *g, struct device_sample *s)
 {
     if (!g->counters_tried) {
@@ -235,8 +235,8 @@ void nvml_close(struct nvml_gpu *g)
     }
 }
 
-/* A container that does not see its own process in the list sees no others either: unknown. The
- * parent, a command that trains several runs, is no other program. */
+/* Counts other programs on the GPU. In a container the list may lack even this process; the number
+ * is then unknown. The parent process does not count: it is a command that trains several runs. */
 static void find_others(const struct nvml_gpu *g, struct device_sample *s)
 {
     struct nvml_process process[64];
@@ -274,7 +274,7 @@ enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sampl
     if (QUERY(nvmlDeviceGetMemoryInfo, g->device, &memory)) s.memory_bytes = (double)memory.used;
     if (QUERY(nvmlDeviceGetTemperature, g->device, NVML_TEMPERATURE_GPU, &value))
         s.temperature_c = value;
-    /* New and old name of the same query. */
+    /* The new and the old name of one query. */
     if (QUERY(nvmlDeviceGetCurrentClocksEventReasons, g->device, &wide) ||
         QUERY(nvmlDeviceGetCurrentClocksThrottleReasons, g->device, &wide))
         s.throttle = reasons_of(wide);

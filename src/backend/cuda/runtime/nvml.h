@@ -1,8 +1,8 @@
 /* nvml.h - NVML, the driver's telemetry library, opened at run time. Training does not need it;
  * without it clock, power and utilisation are unknown.
  *
- * Some toolkits lack its header, so the few declarations that are used are repeated here, as in
- * all drivers for CUDA 12 and newer. If the driver lacks a function, only its value is missing. */
+ * Some toolkits lack NVML's header, so nvml.c repeats the few declarations that it uses, which hold
+ * for all drivers from CUDA 12 on. If the driver lacks a function, only its value is missing. */
 #ifndef BACKEND_CUDA_RUNTIME_NVML_H
 #define BACKEND_CUDA_RUNTIME_NVML_H
 
@@ -11,13 +11,14 @@
 #include <cuda.h>
 
 struct device_sample;
-struct nvml_device; /* the library's own */
+struct nvml_device; /* defined by the library */
 
-/* One GPU, as a context holds it: zeroed until the first sample. */
+/* NVML's state of one GPU in a context; zeroed until the first sample. */
 struct nvml_gpu {
     struct nvml_device *device;
     double clock_max_mhz; /* constant */
-    /* Counters: two buffers of the library, the later one taken at counted_ns; NULL: none. */
+    /* Two samples of the counters in buffers of the library; counted[1] is the later one, taken at
+     * counted_ns. NULL: no counters. */
     void *counted[2];
     int64_t counted_ns;
     bool counters_tried;

@@ -62,7 +62,7 @@ static bool is_kernel(const char *source, const char *at)
     return is_word(source, at, "KERNEL") || is_word(source, at, "KERNEL_MIN");
 }
 
-/* The text after the parenthesis of a kernel declared between `from` and `end`; NULL: none. */
+/* The text after "(" of kernel `entry`, if it is declared between `from` and `end`; else NULL. */
 static const char *declared(const char *source, const char *from, const char *end,
                             const char *entry)
 {
@@ -73,7 +73,7 @@ static const char *declared(const char *source, const char *from, const char *en
     return NULL;
 }
 
-/* The same for a kernel declared by a macro whose first parameter is the kernel's name. */
+/* The same for a kernel declared by a macro, whose first parameter must be the kernel's name. */
 static const char *declared_by(const char *source, const char *macro)
 {
     char define[WORD + 16], first[WORD];
@@ -117,7 +117,6 @@ static const char *find_with_includes(const char *source, const char *entry)
     return found;
 }
 
-/* The state of reading a parameter list. */
 struct reader {
     const struct cuda_launch *k;
     const char *source, *at; /* the launch's source; the position in it or in an included file */

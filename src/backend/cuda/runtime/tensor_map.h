@@ -11,13 +11,13 @@ struct tensor_map {
     CUdeviceptr at;
 };
 
-/* Encodes the map for that address unless this was done before. */
+/* Encodes the map for address `at`, unless *ret is already encoded for this address. */
 enum status tensor_map_make(const struct cuda_tensor *t, CUdeviceptr at, struct tensor_map *ret);
 /* n maps, not encoded yet; release them with free(). */
 struct tensor_map *tensor_maps_new(int n);
 
-/* Adds an argument: a tensor map of a row-major bf16 matrix with boxes of box_rows x
- * box_columns, whose rows are as wide as the swizzle. */
+/* Adds an argument: a tensor map of a row-major bf16 matrix with boxes of box_rows x box_columns. A
+ * row of a box is as wide as the swizzle. */
 void arg_matrix(struct cuda_launch *k, const char *name, enum cuda_arg_kind of, int index,
                 int64_t rows, int64_t columns, int box_rows, int box_columns);
 

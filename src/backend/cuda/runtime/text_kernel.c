@@ -156,7 +156,7 @@ enum status text_kernel_resources(void *context, void *kernel, const struct kern
                                      .blocks = blocks,
                                      .warps = blocks * ((threads + WARP - 1) / WARP),
                                      .most_warps = sm.threads / WARP};
-    /* The driver knows better than the rule: no reason is named where they differ. */
+    /* If the rule disagrees with the driver, the rule is wrong, and no limit is named. */
     const char *limit;
     if (sm_resident(&sm, threads, registers, ret->shared_bytes, &limit) == blocks)
         ret->limit = limit;

@@ -1,4 +1,4 @@
-/* text_kernel.h - kernels from sources of the caller, for struct backend_texts (backend.h). */
+/* text_kernel.h - kernels with a source from the caller: struct backend_texts of backend.h. */
 #ifndef BACKEND_CUDA_RUNTIME_TEXT_KERNEL_H
 #define BACKEND_CUDA_RUNTIME_TEXT_KERNEL_H
 
@@ -14,13 +14,12 @@ enum status text_kernel_resources(void *context, void *kernel, const struct kern
                                   struct kernel_resources *ret);
 enum status text_kernel_assembly(void *context, const struct kernel_text *t, struct str *ret);
 
-/* What an SM has of each resource, and what a block needs of it, for sm_resident. */
 struct sm_limits {
     int threads, blocks, registers; /* of an SM */
     int64_t shared_bytes;
 };
-/* How many blocks an SM holds at once, and which resource ends first, by the rule of
- * tuning/occupancy.h for compute capability 8.0 and later. */
+/* Returns how many blocks an SM holds at once; *ret_limit names the resource that limits them. By
+ * the rule of tuning/occupancy.h for compute capability 8.0 and later. */
 int sm_resident(const struct sm_limits *sm, int threads, int registers, int64_t shared_bytes,
                 const char **ret_limit);
 

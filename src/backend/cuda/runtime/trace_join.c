@@ -1,7 +1,8 @@
-/* An activity launched directly has the mark of its call. Activities of replays are in order. If as
- * many exist as all replays have, each replay gets its own from the front, without call numbers,
- * because some versions of CUPTI confuse those of replays. Otherwise some are missing or unknown:
- * call numbers separate the replays, and complete ones are matched. */
+/* An activity that was launched directly gets the mark of its call. Activities of graph replays are
+ * in launch order. If there are as many as all replays have together, they are assigned to the
+ * replays in order; call numbers are not used, because some versions of CUPTI confuse the call
+ * numbers of replays. Otherwise activities are missing or unknown: call numbers then separate the
+ * replays, and only replays with all their activities are matched. */
 #include "backend/cuda/runtime/trace_join.h"
 
 #include "backend/cuda/runtime/kernel_name.h"
@@ -60,7 +61,7 @@ static const struct name *name_of(struct names *all, enum activity_kind kind, co
 
 /* --- marks ------------------------------------------------------------------------------------ */
 
-/* Counts of what could not be matched, for the message. */
+/* Counts of the activities that could not be matched, for the message. */
 struct misfit {
     int64_t without_call, of_unknown, of_wrong;
     int64_t unknown;       /* replays with unknown marks */
@@ -183,7 +184,7 @@ static void match_plays(const struct trace_input *in, struct trace *t, struct mi
 
 /* --- calls of the API ------------------------------------------------------------------------- */
 
-/* An outer call comes before those that it makes. */
+/* Sorts an outer call before the calls that it makes. */
 static int by_outer(const void *a_, const void *b_)
 {
     const struct api_call *a = a_, *b = b_;

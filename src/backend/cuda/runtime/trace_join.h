@@ -1,5 +1,5 @@
-/* trace_join.h - joins records of a GPU's activities with the marks that the host set. Pure
- * functions, without device or library. Private to backend/cuda. */
+/* trace_join.h - finds for each recorded activity of a GPU the mark that the host had set. Needs no
+ * device and no library. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_TRACE_JOIN_H
 #define BACKEND_CUDA_RUNTIME_TRACE_JOIN_H
 
@@ -15,7 +15,7 @@ struct trace_record {
     int64_t start_ns, end_ns, bytes;
 };
 
-/* A call of the host: it was made under a mark, or replays a graph. */
+/* An API call of the host, which was made under a mark or replays a graph. */
 enum { NO_REPLAY = -1 };
 struct trace_call {
     uint32_t call;
@@ -36,7 +36,7 @@ struct trace_input {
     int64_t calls;
     const struct trace_play *play; /* in launch order */
     int64_t plays;
-    struct api_call *api; /* `thread` is any number of a thread; trace_join changes them */
+    struct api_call *api; /* `thread`: any id; trace_join numbers the threads from 0 */
     int64_t apis;
 };
 

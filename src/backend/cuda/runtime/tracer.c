@@ -60,8 +60,8 @@ void tracer_close(struct tracer *t)
 
 /* --- recordings ------------------------------------------------------------------------------- */
 
-/* Version 2 of this function, which every driver of CUDA 12 and 13 has but no header of CUDA 13
- * declares. If only the graph is queried, it accepts all kinds of edges. */
+/* cuStreamGetCaptureInfo_v2, which every driver of CUDA 12 and 13 has but no header of CUDA 13
+ * declares. If only the graph is queried, the function accepts all kinds of edges. */
 typedef CUresult capture_info(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *,
                               const CUgraphNode **, size_t *);
 
@@ -78,7 +78,6 @@ static capture_info *find_capture_info(void)
     return found;
 }
 
-/* The number of nodes captured so far. */
 static bool count_nodes(const struct tracer *t, size_t *ret)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -123,7 +122,7 @@ static bool is_activity(CUgraphNode node)
             type == CU_GRAPH_NODE_TYPE_MEMSET);
 }
 
-/* Nodes are in order of creation, so those before a bound were captured before its mark. */
+/* Nodes are in order of creation: the nodes of a mark lie between its bound and the next bound. */
 static void keep(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n,
                  struct recorded *ret)
 {

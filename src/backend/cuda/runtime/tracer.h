@@ -1,5 +1,5 @@
-/* tracer.h - a trace of one GPU: tracks the marks of everything launched, captured and replayed
- * while CUPTI records.
+/* tracer.h - a trace of one GPU: while CUPTI records, tracks the mark of everything that is
+ * launched, captured or replayed.
  *
  * With a NULL tracer every function except tracer_begin does nothing. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_TRACER_H
@@ -14,15 +14,15 @@ struct tracer;
 /* Creates *t if it is NULL. `stream` is the stream of the kernels and must be idle. */
 enum status tracer_begin(struct tracer **t, CUstream stream);
 void tracer_mark(struct tracer *t, int mark);
-/* A kernel was launched. */
 void tracer_launched(struct tracer *t);
-/* The device must be idle. It is a failure if nothing was recorded although kernels ran. */
+/* The device must be idle. Fails if nothing was recorded although kernels ran. */
 enum status tracer_end(struct tracer *t, struct trace *ret, struct arena *a);
 void tracer_close(struct tracer *t);
 
 enum { RECORDING_UNKNOWN = -1 };
-/* Called around a capture of the stream. The second returns the graph's number for
- * tracer_replay_begin. `node`: n captured nodes (NULL: it failed); `without`: was removed. */
+/* Called around a capture of the stream. tracer_capture_end returns the graph's number for
+ * tracer_replay_begin. `node`: the n captured nodes (NULL: it failed); without[i]: i was
+ * removed. */
 void tracer_capture_begin(struct tracer *t);
 int tracer_capture_end(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n);
 /* Called around the launch of a graph. */

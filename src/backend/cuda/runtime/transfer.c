@@ -8,7 +8,6 @@
 
 enum { RING_BYTES = 8 << 20, DOWNLOAD_BYTES = 64, DOWNLOADS = 64, HALVES = 2 };
 
-/* A deferred download of a few bytes. */
 struct download {
     void *dst;
     int64_t size;

@@ -10,7 +10,7 @@
 
 struct transfer;
 
-/* A failure leaves nothing allocated. `stream`, that of the kernels, must outlive *ret. */
+/* A failure leaves nothing allocated. `stream`, on which kernels run, must outlive *ret. */
 enum status transfer_open(CUstream stream, struct transfer **ret);
 void transfer_close(struct transfer *t);
 
@@ -20,7 +20,7 @@ enum status transfer_download(struct transfer *t, void *dst, const void *src, in
 enum status transfer_download_later(struct transfer *t, void *dst, const void *src, int64_t size);
 /* The number of deferred downloads begun so far. */
 int64_t transfer_downloads(const struct transfer *t);
-/* Copies the data of the first `downloads` to its destinations; the device must have done them. */
+/* Copies the first `downloads` to their destinations; the device must have completed them. */
 void transfer_hand_out(struct transfer *t, int64_t downloads);
 /* The host waits for the stream of the kernels; all deferred downloads are copied out. */
 enum status transfer_sync(struct transfer *t);
