@@ -122,9 +122,10 @@ struct config_ranks {
     enum ranks_by by;
     enum overlap overlap;
     int64_t bucket_mb; /* of gradients that are summed at once, MiB */
-    int64_t zero;      /* what the ranks share: 0: nothing, 1: the optimizer's state */
-    int64_t rank;      /* not a key: the rank that compiles, 0 ... count - 1 */
-    int64_t timeout;   /* seconds that a rank waits for another */
+    /* What the ranks share: 0: nothing, 1: the optimizer's state, 3: weights and gradients, too. */
+    int64_t zero;
+    int64_t rank;    /* not a key: the rank that compiles, 0 ... count - 1 */
+    int64_t timeout; /* seconds that a rank waits for another */
 };
 
 struct config_sample {

@@ -131,7 +131,7 @@ int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads, 
     if (reserved) bytes = ADDRESSES_BESIDES + (threads - 1) * (stack_bytes() + THREAD_HEAP);
     if (p->built[GRAPH_UPDATE]) state = optimizer_of(p->config)->states;
     if (p->target->backend->host_memory)
-        return bytes + (state ? shard_host_bytes(p->config, p->model.elements, (int)state) : 0);
+        return bytes + (state ? shard_host_bytes(p->config, &p->model, (int)state) : 0);
     return bytes + ranks * (1 + state) * p->model.elements * (int64_t)sizeof(float);
 }
 

@@ -52,7 +52,8 @@ const struct optimizer *optimizer_of(const struct config *c);
 /* Appends the update of every parameter by `o`, and the store of its bf16 copy if there is one
  * (copies.h). Inputs: the optimizer's, of one element each; output grad_norm (1), before clipping,
  * which is that of torch.nn.utils.clip_grad_norm_: min(1, grad_clip / (norm + 1e-6)); 0: none.
- * With zero=1 it updates the shards of a rank (shards.h) and gathers the weights. */
+ * With zero=1 it updates the shards of a rank (shards.h) and gathers the weights; with zero=3 the
+ * forward pass gathers them. */
 void optimizer_update(struct graph *g, const struct model *m, const struct config *c,
                       const struct optimizer *o);
 

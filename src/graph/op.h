@@ -88,8 +88,10 @@ struct numerics {
     bool portable;      /* no kernel that is specific to one compute capability */
 };
 
-/* The memory of a leaf. All except inputs are ranges laid out once, in parameter order; a
- * parameter has the same offset in weights, gradients and moments. */
+/* The memory of a leaf. All except inputs and units are ranges laid out once, in parameter order; a
+ * parameter has the same offset in weights, gradients and moments. Units are state, too, but live
+ * no longer than a graph uses them: the planner places leaves of units in the arena, those that
+ * overlap as one. */
 enum storage {
     STORAGE_INPUT,     /* written by the host before each run */
     STORAGE_WEIGHTS,   /* fp32 master weights */
@@ -103,6 +105,7 @@ enum storage {
     STORAGE_RANDOM,    /* random inputs of a timed-only model: generated once, read in each run */
     STORAGE_STAGED,    /* staged inputs of a whole step; contains no leaves */
     STORAGE_ARENA,     /* values placed by the planner; contains no leaves */
+    STORAGE_UNIT,      /* weights or gradients of a unit, of which a rank stores a shard */
     STORAGE_COUNT
 };
 

@@ -16,6 +16,15 @@ enum pass_region { REGION_NONE, REGION_GELU, REGION_BLOCK };
  * each when it is written; each bucket when it is written. */
 enum pass_overlap { SHARD_NONE, SHARD_PARAMETER, SHARD_BUCKET };
 
+/* ZeRO stage 3: of each unit of the range a rank stores a shard alone, at first / ranks of its
+ * weights, and of its gradients. Units have a multiple of `ranks` elements. */
+struct pass_units {
+    int n;
+    const int64_t *first; /* of n units, and the end of the last */
+    int rank;
+    bool accumulate; /* gradients are added to what is there */
+};
+
 struct pass_options {
     enum pass_rung rung;
     enum pass_region region;
@@ -30,6 +39,7 @@ struct pass_options {
     enum pass_overlap overlap;
     int64_t bucket_elements;            /* the range of the gradients is cut at multiples of this */
     bool zero;                          /* a rank gets the sum in its shards alone */
+    struct pass_units units;            /* without units a rank has all weights and gradients */
     const struct pass_packing *packing; /* NULL: weights are not packed */
     const struct pass_kernels *kernels; /* NULL: no fusion that is faster with some kernels only */
 };
@@ -92,6 +102,8 @@ enum status pass_pack(const struct graph *in, struct graph *out, const struct pa
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_chain(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_shard(const struct graph *in, struct graph *out, const struct pass_options *o);
+/* What `shard` does if there are units. */
+enum status pass_units(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o);
 
 #endif

@@ -17,42 +17,44 @@
 
 /* --- weights ---------------------------------------------------------------------------------- */
 
-/* The host copy of a state at rank 0, whose rows point into it; else NULL. */
-static float *state_range(const struct engine *e, const struct weights_tensor *tensors, int state)
-{
-    float *first = tensors[0].state[state].data;
-    return first ? first - e->program.model.parameter[0].offset : NULL;
-}
-
-/* Moves the state of all shards, bucket by bucket, to the host copy at rank 0, or from there. */
-static enum status move_shards(struct communicator *c, const struct engine *e,
-                               const struct weights_tensor *tensors, bool fetch)
+/* Moves all shards of a range, bucket by bucket, to the host copy at rank 0, or from there: `first`
+ * is its first parameter, NULL at the others. */
+static enum status move_range(struct communicator *c, const struct engine *e, enum storage s,
+                              float *first, bool fetch)
 {
     const struct config *config = e->program.config;
-    int64_t elements = e->program.model.elements;
-    int64_t longest = shard_bucket(config, elements, 0).elements;
-    float *buffer = HEAP_NEW(float, longest);
+    const struct model *m = &e->program.model;
+    float *whole = first ? first - m->parameter[0].offset : NULL;
+    float *buffer = HEAP_NEW(float, shard_longest(config, m));
     enum status st = ST_OK;
-    for (int s = 0; s < optimizer_of(config)->states; s++) {
-        float *whole = state_range(e, tensors, s);
-        for (int64_t k = 0; k < shard_buckets(config, elements); k++) {
-            struct shard_part b = shard_bucket(config, elements, k);
-            size_t bytes = (size_t)b.elements * sizeof *buffer;
-            if (fetch) {
-                TRY_OUT(st, weights_fetch_shard(e, s, k, buffer));
-                TRY_OUT(st, communicator_start(c, COLLECTIVE_ALL_GATHER, buffer, b.elements));
-                TRY_OUT(st, communicator_wait(c, buffer));
-                if (whole) memcpy(whole + b.first, buffer, bytes);
-            } else {
-                if (whole) memcpy(buffer, whole + b.first, bytes);
-                TRY_OUT(st, communicator_broadcast(c, buffer, b.elements));
-                TRY_OUT(st, weights_bring_shard(e, s, k, buffer));
-            }
+    for (int64_t k = 0; k < shard_buckets(config, m); k++) {
+        struct shard_part b = shard_bucket(config, m, k);
+        size_t bytes = (size_t)b.elements * sizeof *buffer;
+        if (fetch) {
+            TRY_OUT(st, weights_fetch_shard(e, s, k, buffer));
+            TRY_OUT(st, communicator_start(c, COLLECTIVE_ALL_GATHER, buffer, b.elements));
+            TRY_OUT(st, communicator_wait(c, buffer));
+            if (whole) memcpy(whole + b.first, buffer, bytes);
+        } else {
+            if (whole) memcpy(buffer, whole + b.first, bytes);
+            TRY_OUT(st, communicator_broadcast(c, buffer, b.elements));
+            TRY_OUT(st, weights_bring_shard(e, s, k, buffer));
         }
     }
 out:
     free(buffer);
     return st;
+}
+
+static enum status move_shards(struct communicator *c, const struct engine *e,
+                               const struct weights_tensor *tensors, bool fetch)
+{
+    const struct optimizer *o = optimizer_of(e->program.config);
+    if (weights_in_shards(e, STORAGE_WEIGHTS))
+        TRY(move_range(c, e, STORAGE_WEIGHTS, tensors[0].weight, fetch));
+    for (int k = 0; k < o->states; k++)
+        TRY(move_range(c, e, o->state[k].storage, tensors[0].state[k].data, fetch));
+    return ST_OK;
 }
 
 /* What all ranks do after ORDER_WEIGHTS. */
@@ -64,7 +66,7 @@ static enum status bring(struct communicator *c, struct engine *e,
         const struct weights_tensor *t = &tensors[i];
         int64_t n = 1;
         for (int d = 0; d < t->rank; d++) n *= t->dim[d];
-        TRY(communicator_broadcast(c, t->weight, n));
+        if (!weights_in_shards(e, STORAGE_WEIGHTS)) TRY(communicator_broadcast(c, t->weight, n));
         for (int k = 0; k < OPTIMIZER_STATES && !shards; k++)
             if (t->state[k].data) TRY(communicator_broadcast(c, t->state[k].data, n));
     }

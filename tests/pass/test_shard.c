@@ -159,7 +159,7 @@ static void test_each_rank_updates_its_shards(void **)
             own += size;
         }
         assert_int_equal(gathered, elements);
-        assert_int_equal(own, shard_state_elements(&m.config, elements));
+        assert_int_equal(own, shard_state_elements(&m.config, &m.program.model));
         assert_int_equal(m.program.bytes[STORAGE_MOMENT1], own * (int64_t)sizeof(float));
         updated += own;
         state = max_i64(state, own);
