@@ -9,6 +9,7 @@
 #include "engine/shards.h"
 #include "train/evaluator.h"
 #include "train/learner.h"
+#include "train/sampler.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -92,6 +93,12 @@ enum status ranks_fetch_weights(const struct crew *r, const struct engine *e,
     return weights_fetch(e, tensors);
 }
 
+enum status ranks_sample(const struct crew *r, const struct learner *l)
+{
+    if (!shards_weights(l->config)) return ST_OK;
+    return crew_order(r->communicator, ORDER_SAMPLE, 0, 0);
+}
+
 /* --- what must be the same everywhere --------------------------------------------------------- */
 
 struct sameness {
@@ -138,6 +145,15 @@ struct follower {
 
 static enum status take_config(struct follower *f, int64_t bytes);
 
+static enum status sample(struct follower *f)
+{
+    struct learner *l = &f->learner;
+    struct str text = {0};
+    enum status st = sampler_write_text(&l->engine, &l->dataset.vocabulary, &text, &f->arena);
+    str_release(&text);
+    return st;
+}
+
 static enum status obey(void *state, const struct crew_order *m)
 {
     struct follower *f = state;
@@ -156,6 +172,8 @@ static enum status obey(void *state, const struct crew_order *m)
         return bring(f->communicator, &f->learner.engine, f->tensors);
     case ORDER_STATE:
         return move_shards(f->communicator, &f->learner.engine, f->tensors, true);
+    case ORDER_SAMPLE:
+        return sample(f);
     case ORDER_BEGIN:
         return take_config(f, m->first);
     }
@@ -167,7 +185,9 @@ static enum status open_follower(struct follower *f)
     struct arena *a = &f->arena;
     struct learner *l = &f->learner;
     crew_set_threads(f->config);
-    TRY(learner_open(l, f->config, 1u << GRAPH_EVAL, f->communicator, a));
+    unsigned more = 1u << GRAPH_EVAL;
+    if (shards_weights(f->config)) more |= 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
+    TRY(learner_open(l, f->config, more, f->communicator, a));
     TRY(evaluator_init(&f->evaluator, &l->engine, &l->dataset, &l->hooks, a));
     f->tensors = weights_tensors(&l->engine, a);
     f->losses = ARENA_NEW(a, float, EVALUATOR_ROUND *communicator_ranks(f->communicator));
