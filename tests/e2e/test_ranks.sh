@@ -16,7 +16,8 @@ near() {
     losses "$1" >a
     losses "$2" >b
     [ "$(wc -l <a)" -ge 30 ] || fail "$1 has too few losses"
-    paste a b | awk -v most="${3:-1e-5}" '{ d = $1 - $2; if (d < 0) d = -d; if (d > most * $2) bad = 1 }
+    paste a b | awk -v most="${3:-1e-5}" '{ d = $1 - $2; if (d < 0) d = -d
+        if (d > most * $2) bad = 1 }
         END { exit bad || NR < 30 }' || fail "$1 has other losses than $2"
     [ "$(wc -l <a)" = "$(wc -l <b)" ] || fail "$1 has another number of losses than $2"
 }
@@ -52,12 +53,14 @@ done
 cmp units2/samples.txt one/samples.txt || fail "zero=3: other samples"
 odd="--gradient_accumulation_steps=3 --eval_iters=5 --n_embd=18 --n_head=3"
 "$STROBE" train tiny.conf $more $odd --out_dir=odd >log
-for run in "bucket --poison=true --check_nan=true" "none --reuse=false" "bucket --recompute=block"; do
+for run in "bucket --poison=true --check_nan=true" "none --reuse=false" \
+    "bucket --recompute=block"; do
     "$STROBE" train tiny.conf $more $odd --out_dir=odd3 --ranks=3 --ranks_by=threads --zero=3 \
         --overlap=$run >log
     near odd3 odd
-    [ ! -e weights ] || cmp weights odd3/ckpt/000030/model.safetensors || fail "zero=3 $run: weights"
-    cp odd3/ckpt/000030/model.safetensors weights
+    file=odd3/ckpt/000030/model.safetensors
+    [ ! -e weights ] || cmp weights $file || fail "zero=3 $run: other weights"
+    cp $file weights
     rm -rf odd3
 done
 "$STROBE" train tiny.conf $more --out_dir=sixteen --dtype=bfloat16 >log
