@@ -1,7 +1,7 @@
 /* shards.h - which parameters a rank updates, and where it keeps their optimizer state.
  *
  * The range of the parameters is cut into buckets; of each bucket every rank has a shard
- * (Rajbhandari et al., "ZeRO", SC 2020, section 5). With zero=1 (P_os) buckets are equal, and a rank
+ * (Rajbhandari et al., "ZeRO", SC 2020, section 5). With zero=1 (P_os) buckets are equal; a rank
  * stores the optimizer's state of its shards alone, one behind the other. With zero=3 (P_os+g+p)
  * buckets are the units of the model (model_cut), and a rank stores its shards of weights and
  * gradients in the same way. */

@@ -26,8 +26,8 @@ enum status weights_init(struct engine *e);
 /* One row per parameter. Rows point into the engine's memory if the host can access it, else into
  * copies that weights_fetch and weights_bring synchronise. State: NULL without GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
-/* Whether an engine has its shards of the weights, or of a state of the optimizer, alone (shards.h):
- * rows point into a host copy of the whole at rank 0, and are NULL at the others. */
+/* Whether an engine has its shards of the weights, or of a state of the optimizer, alone
+ * (shards.h): rows point into a host copy of the whole at rank 0, and are NULL at the others. */
 bool weights_in_shards(const struct engine *e, enum storage s);
 /* Copies this rank's shard of bucket k to its place in `bucket`, which holds the whole bucket, or
  * from there. */

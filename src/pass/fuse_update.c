@@ -160,8 +160,8 @@ static bool all_copied(const struct graph *g)
     return true;
 }
 
-/* an update for each parameter -> one over the range, which writes the bf16 copy if one is kept. Not
- * of shards: those of one rank may fit, those of another not, and all have the same kernels. */
+/* an update for each parameter -> one over the range, which writes the bf16 copy if one is kept.
+ * Not of shards: those of one rank may fit, those of another not, and all have the same kernels. */
 bool fuse_update(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id];
