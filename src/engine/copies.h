@@ -2,8 +2,9 @@
  * order in which a matmul's inner loop reads them.
  *
  * Both need fusion=full: the copy is kept if dtype is bfloat16, packed weights if the backend can
- * pack and pack_weights enables it. There is none where ranks share the weights. They are state derived from the weights: the update graph
- * writes them after AdamW, and GRAPH_REFRESH rebuilds them from initial or loaded weights. */
+ * pack and pack_weights enables it. There are none where ranks share the weights. They are state
+ * derived from the weights: the update graph writes them after AdamW, and GRAPH_REFRESH rebuilds
+ * them from initial or loaded weights. */
 #ifndef ENGINE_COPIES_H
 #define ENGINE_COPIES_H
 
