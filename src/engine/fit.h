@@ -10,8 +10,8 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret);
 
-/* The smallest number of ranks, at least 2, of which each needs at most `bytes` with zero=1, or 3 if
- * it is set (fit_ranks_zero), and as many micro-batches as a rank has now; 0: not even RANKS_MOST
+/* The smallest number of ranks, at least 2, of which each needs at most `bytes` with zero=1 (3, if
+ * that is set: fit_ranks_zero) and as many micro-batches as a rank has now; 0: not even RANKS_MOST
  * of them. *ret_least: bytes of a rank with that many, or with RANKS_MOST; 0: the device has no
  * ranks. */
 int fit_ranks_zero(const struct config *c);
