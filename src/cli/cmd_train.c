@@ -92,7 +92,7 @@ static void print_ranks(const struct trainer *t, struct str *s)
 {
     const struct program *p = &t->learner.engine.program;
     char bytes[32];
-    int64_t more = shard_host_bytes(p->config, p->model.elements, optimizer_of(p->config)->states);
+    int64_t more = shard_host_bytes(p->config, &p->model, optimizer_of(p->config)->states);
     str_printf(s, "ranks        %lld, joined by %s", (long long)p->config->ranks.count,
                communicator_name(t->ranks.communicator));
     if (more)

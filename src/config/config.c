@@ -342,6 +342,19 @@ bool config_takes(const char *key, const char *value)
            (!strncasecmp(value, "true", n) || !strncasecmp(value, "false", n));
 }
 
+static enum status check_units(const struct config *c)
+{
+    if (c->ranks.overlap != OVERLAP_NONE && c->ranks.overlap != OVERLAP_BUCKET)
+        return fail(ST_USAGE, "zero=3 needs overlap=none or overlap=bucket: it gathers weights and "
+                              "sums gradients block by block");
+    if (c->plan.dtype == PRECISION_FLOAT8)
+        return fail(ST_UNSUPPORTED, "zero=3 does not know dtype=float8; use dtype=bfloat16");
+    if (c->plan.pack_weights == PACKING_TRUE)
+        return fail(ST_USAGE, "pack_weights=true: with zero=3 a rank has no weights to pack; leave "
+                              "it at auto");
+    return ST_OK;
+}
+
 enum status config_check(const struct config *c)
 {
     const struct config_model *m = &c->model;
@@ -376,10 +389,11 @@ enum status config_check(const struct config *c)
                     "%lld; set it to a multiple of the ranks",
                     (long long)t->gradient_accumulation_steps, (long long)c->ranks.count);
     bool whole = c->ranks.overlap == OVERLAP_NONE || c->ranks.overlap == OVERLAP_PARAMETER;
-    if (c->ranks.zero && whole)
+    if (c->ranks.zero == 1 && whole)
         return fail(ST_USAGE,
                     "zero=1 needs overlap=flat or overlap=bucket: a shard is a part of a bucket, "
                     "not of a parameter");
+    if (c->ranks.zero == 3) TRY(check_units(c));
     int64_t blocks = (int64_t)p->recompute - RECOMPUTE_BLOCK + 1;
     if (blocks > 1 && blocks > m->n_layer)
         return fail(ST_USAGE, "recompute=block:%lld exceeds n_layer = %lld; lower it",

@@ -123,9 +123,11 @@ struct config_ranks {
     enum ranks_by by;
     enum overlap overlap;
     int64_t bucket_mb; /* size of a bucket of gradients, MiB */
-    int64_t zero;      /* ZeRO stage: 0: ranks split nothing, 1: they split the optimizer's state */
-    int64_t rank;      /* not a key: number of the rank that compiles, 0 ... count - 1 */
-    int64_t timeout;   /* seconds that a rank waits for another */
+    /* ZeRO stage: 0: ranks split nothing, 1: they split the optimizer's state, 3: also weights and
+     * gradients. */
+    int64_t zero;
+    int64_t rank;    /* not a key: number of the rank that compiles, 0 ... count - 1 */
+    int64_t timeout; /* seconds that a rank waits for another */
 };
 
 struct config_sample {

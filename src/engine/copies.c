@@ -3,11 +3,12 @@
 #include "backend/backend.h"
 #include "backend/kernel.h"
 #include "engine/program.h"
+#include "engine/shards.h"
 #include "graph/build.h"
 
 bool copies_bf16(const struct config *c)
 {
-    return c->plan.fusion == FUSION_FULL && precision_is_mixed(c->plan.dtype);
+    return c->plan.fusion == FUSION_FULL && precision_is_mixed(c->plan.dtype) && !shards_weights(c);
 }
 
 static enum dtype matmul_dtype(const struct config *c)
@@ -44,7 +45,7 @@ static bool packing_pays(const struct config *c)
 const struct pass_packing *copies_packing(const struct config *c, const struct model *m,
                                           const struct target *target, struct arena *a)
 {
-    if (c->plan.fusion != FUSION_FULL || !packing_pays(c)) return NULL;
+    if (c->plan.fusion != FUSION_FULL || !packing_pays(c) || shards_weights(c)) return NULL;
     struct pass_packing *packing = ARENA_NEW(a, struct pass_packing, 1);
     struct packed_weight *w = ARENA_NEW(a, struct packed_weight, m->parameters);
     packing->rows = c->data.batch_size * c->model.block_size;

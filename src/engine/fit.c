@@ -39,13 +39,18 @@ static enum status bytes_of_ranks(struct fit *f, int64_t ranks, int64_t micro_st
     return bytes_at(f, f->config.data.batch_size, ret);
 }
 
+int fit_ranks_zero(const struct config *c)
+{
+    return c->ranks.zero == 3 ? 3 : 1;
+}
+
 enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret, int64_t *ret_least)
 {
     struct fit f = {*c, vocab, kinds, target, tuning};
     int64_t micro_steps = micro_steps_of(c), good = RANKS_MOST, bad = 1, now;
-    f.config.ranks.zero = 1;
+    f.config.ranks.zero = fit_ranks_zero(c);
     f.config.ranks.overlap = OVERLAP_BUCKET;
     f.config.ranks.rank = 0;
     f.config.plan.replay = REPLAY_FALSE; /* required by ranks that are threads; changes no bytes */
@@ -131,7 +136,7 @@ int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads, 
     if (reserved) bytes = ADDRESSES_BESIDES + (threads - 1) * (stack_bytes() + THREAD_HEAP);
     if (p->built[GRAPH_UPDATE]) state = optimizer_of(p->config)->states;
     if (p->target->backend->host_memory)
-        return bytes + (state ? shard_host_bytes(p->config, p->model.elements, (int)state) : 0);
+        return bytes + (state ? shard_host_bytes(p->config, &p->model, (int)state) : 0);
     return bytes + ranks * (1 + state) * p->model.elements * (int64_t)sizeof(float);
 }
 

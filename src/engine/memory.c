@@ -121,12 +121,6 @@ static struct memory_tensor tensor_of(const struct plan *p, const struct stay *s
                                   s->last};
 }
 
-/* "h.3.mlp.c_fc.weight": 3 */
-static int layer_of_parameter(const char *name)
-{
-    return strncmp(name, "h.", 2) == 0 ? (int)strtol(name + 2, NULL, 10) : -1;
-}
-
 /* Weights, and the ranges with the same layout. */
 static void add_parameters(const struct program *program, int last, struct memory_tensors *list)
 {
@@ -140,12 +134,24 @@ static void add_parameters(const struct program *program, int last, struct memor
                   {o->state[0].storage, MEMORY_OPTIMIZER, 4 * o->states},
                   {STORAGE_COPY, MEMORY_COPIES, 2}};
     for (int r = 0; r < COUNT_OF(ranges); r++) {
-        if (!ranges[r].size || !program->bytes[ranges[r].storage]) continue;
+        int64_t bytes = program->bytes[ranges[r].storage];
+        if (!ranges[r].size || !bytes) continue;
+        int64_t elements = bytes / (ranges[r].storage == STORAGE_COPY ? 2 : 4);
+        if (elements < program->model.elements) { /* the ranks share it */
+            add(list, (struct memory_tensor){.name = "shards of this rank",
+                                             .op = "",
+                                             .layer = -1,
+                                             .part = ranges[r].part,
+                                             .bytes = elements * ranges[r].size,
+                                             .offset = -1,
+                                             .last = last});
+            continue;
+        }
         for (int i = 0; i < program->model.parameters; i++) {
             const struct parameter *p = &program->model.parameter[i];
             struct memory_tensor t = {.name = p->name,
                                       .op = "",
-                                      .layer = layer_of_parameter(p->name),
+                                      .layer = model_parameter_layer(p),
                                       .part = ranges[r].part,
                                       .type = p->type,
                                       .offset = -1,

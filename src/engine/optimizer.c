@@ -155,32 +155,40 @@ static value collective(struct graph *g, enum op op, const struct config *c, val
     return graph_add(g, op, &attr, 1, &leaf, NULL);
 }
 
-/* The norm over all ranks. The memory behind the gradients holds the sum of the squares, first of
- * this rank's shards, then of all ranks. */
+/* Where a rank has the weights and gradients of its shard. */
+static int64_t place_of(const struct config *c, const struct shard_part *s)
+{
+    return shards_weights(c) ? s->state : s->first;
+}
+
+/* The sum of the squares of this rank's shards, then of all ranks. It is kept behind the
+ * gradients. */
 static value shared_norm(struct graph *g, const struct model *m, const struct config *c)
 {
     struct graph_scope here = graph_enter(g, "grad_norm", -1);
     value sum = g_fill(g, type_scalar(DT_F32), 0);
-    for (int64_t k = 0; k < shard_buckets(c, m->elements); k++) {
-        struct shard_part s = shard_of_bucket(c, m->elements, k);
+    int64_t end = shards_weights(c) ? shard_state_elements(c, m) : m->elements;
+    for (int64_t k = 0; k < shard_buckets(c, m); k++) {
+        struct shard_part s = shard_of_bucket(c, m, k);
         if (!s.elements) continue;
-        value x = range_leaf(g, STORAGE_GRADIENTS, s.first, s.elements);
+        value x = range_leaf(g, STORAGE_GRADIENTS, place_of(c, &s), s.elements);
         sum = g_add(g, sum, g_sum_squares(g, x));
     }
-    g_store(g, range_leaf(g, STORAGE_GRADIENTS, m->elements, 1), sum);
-    collective(g, OP_ALL_REDUCE, c, range_leaf(g, STORAGE_GRADIENTS, m->elements, 1));
-    sum = collective(g, OP_AWAIT, c, range_leaf(g, STORAGE_GRADIENTS, m->elements, 1));
+    g_store(g, range_leaf(g, STORAGE_GRADIENTS, end, 1), sum);
+    collective(g, OP_ALL_REDUCE, c, range_leaf(g, STORAGE_GRADIENTS, end, 1));
+    sum = collective(g, OP_AWAIT, c, range_leaf(g, STORAGE_GRADIENTS, end, 1));
     value norm = g_sqrt(g, sum);
     graph_leave(g, here);
     return norm;
 }
 
-/* The end of the parameters that decay, which come first. */
-static int64_t decay_end(const struct model *m)
+/* The end of the parameters that decay, which come first: in the range, or in a unit, `all`. */
+static int64_t decay_end(const struct model *m, const struct shard_part *all)
 {
-    int64_t end = 0;
+    int64_t end = all->first;
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
+        if (p->offset < all->first || p->offset >= all->first + all->elements) continue;
         BUG_IF(p->decay && p->offset > end, "%s decays, but one before it does not", p->name);
         if (p->decay) end = p->offset + range_elements(&p->type);
     }
@@ -190,8 +198,8 @@ static int64_t decay_end(const struct model *m)
 static void gather_weights(struct graph *g, const struct model *m, const struct config *c)
 {
     for (int op = 0; op < 2; op++)
-        for (int64_t k = 0; k < shard_buckets(c, m->elements); k++) {
-            struct shard_part b = shard_bucket(c, m->elements, k);
+        for (int64_t k = 0; k < shard_buckets(c, m); k++) {
+            struct shard_part b = shard_bucket(c, m, k);
             g->scope = arena_printf(g->arena, "bucket.%lld", (long long)k);
             collective(g, op ? OP_AWAIT : OP_ALL_GATHER, c,
                        range_leaf(g, STORAGE_WEIGHTS, b.first, b.elements));
@@ -203,24 +211,27 @@ static void update_shards(struct graph *g, const struct model *m, const struct c
                           const struct optimizer *o)
 {
     const struct config_train *c = &config->train;
-    int64_t decayed = decay_end(m);
     value input[OPTIMIZER_INPUTS] = {{0}};
     BUG_IF(o->build, "%s has no operator that updates a shard", o->name);
     add_inputs(g, o, input);
     value clip = add_clip(g, c, shared_norm(g, m, config));
-    for (int64_t k = 0; k < shard_buckets(config, m->elements); k++) {
-        struct shard_part s = shard_of_bucket(config, m->elements, k);
+    for (int64_t k = 0; k < shard_buckets(config, m); k++) {
+        struct shard_part s = shard_of_bucket(config, m, k);
         if (!s.elements) continue;
+        struct shard_part all = {.elements = m->elements};
+        if (m->units) all = shard_bucket(config, m, k);
+        int64_t decayed = decay_end(m, &all);
         struct optimizer_operands in = {.clip = clip};
         memcpy(in.input, input, sizeof input);
-        in.weights = range_leaf(g, STORAGE_WEIGHTS, s.first, s.elements);
-        in.gradient = range_leaf(g, STORAGE_GRADIENTS, s.first, s.elements);
+        in.weights = range_leaf(g, STORAGE_WEIGHTS, place_of(config, &s), s.elements);
+        in.gradient = range_leaf(g, STORAGE_GRADIENTS, place_of(config, &s), s.elements);
         for (int i = 0; i < o->states; i++)
             in.state[i] = range_leaf(g, o->state[i].storage, s.state, s.elements);
         g->scope = arena_printf(g->arena, "shard.%lld", (long long)k);
         update_by_operator(g, o, c, min_i64(s.elements, max_i64(0, decayed - s.first)), &in);
         g->scope = "";
     }
+    if (shards_weights(config)) return;
     gather_weights(g, m, config);
     copies_refresh_all(g, config, m);
 }

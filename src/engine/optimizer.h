@@ -52,8 +52,9 @@ const struct optimizer *optimizer_of(const struct config *c);
 /* Appends the update of every parameter by `o`, and the store of the bf16 copy if there is one
  * (copies.h). Inputs: those of the optimizer, (1) each. Output: grad_norm (1), the norm before
  * clipping. Clipping is that of torch.nn.utils.clip_grad_norm_: gradients are multiplied by min(1,
- * grad_clip / (norm + 1e-6)); grad_clip 0: no clipping. With zero=1, updates the shards of a rank
- * (shards.h) and gathers the weights. */
+ * grad_clip / (norm + 1e-6)); grad_clip 0: no clipping. With zero=1 and zero=3, updates the shards
+ * of a rank (shards.h); with zero=1 it then gathers the weights, with zero=3 the forward pass does.
+ */
 void optimizer_update(struct graph *g, const struct model *m, const struct config *c,
                       const struct optimizer *o);
 

@@ -29,19 +29,27 @@ int64_t micro_steps_of(const struct config *c)
 
 enum graph_kind micro_step_kind(const struct config *c, int64_t i)
 {
-    bool sums = c->ranks.count > 1 && i == micro_steps_of(c) - 1;
+    bool sums = c->ranks.count > 1 && i == micro_steps_of(c) - 1 && !shards_weights(c);
     return i == 0 ? GRAPH_MICRO : sums ? GRAPH_MICRO_LAST : GRAPH_MICRO_MORE;
 }
 
-/* The ranks that sum the gradients of a graph. */
+/* The ranks that sum the gradients of a graph, or gather its weights. */
 static int ranks_of(enum graph_kind kind, const struct config *c)
 {
     if (c->ranks.count <= 1) return 1;
+    if (shards_weights(c)) return kind == GRAPH_UPDATE ? 1 : (int)c->ranks.count;
     return kind == micro_step_kind(c, micro_steps_of(c) - 1) ? (int)c->ranks.count : 1;
 }
 
+static struct pass_units units_of(enum graph_kind kind, const struct config *c,
+                                  const struct model *m)
+{
+    if (!shards_weights(c) || kind == GRAPH_UPDATE) return (struct pass_units){0};
+    return (struct pass_units){m->units, m->unit, (int)c->ranks.rank, kind != GRAPH_MICRO};
+}
+
 static struct pass_options options_of(enum graph_kind kind, const struct config *c,
-                                      const struct pass_packing *packing,
+                                      const struct model *m, const struct pass_packing *packing,
                                       const struct pass_kernels *kernels)
 {
     static const enum pass_rung rungs[] = {
@@ -72,6 +80,7 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
                                                            : SHARD_BUCKET,
         .bucket_elements = shard_bucket_elements(c),
         .zero = shards_state(c),
+        .units = units_of(kind, c, m),
         .packing = packing,
         .kernels = kernels};
 }
@@ -207,7 +216,7 @@ enum status program_graph(enum graph_kind kind, const struct config *c, const st
                           const struct pass_packing *packing, const struct pass_kernels *kernels,
                           const char *last, struct graph *ret_g, struct arena *a)
 {
-    struct pass_options o = options_of(kind, c, packing, kernels);
+    struct pass_options o = options_of(kind, c, m, packing, kernels);
     struct graph g;
     value loss = {0};
     graph_init(&g, a);
@@ -223,7 +232,8 @@ enum status program_graph(enum graph_kind kind, const struct config *c, const st
     bool go_on = !stop || stop->time != BEFORE_GRADIENT;
     if (go_on && loss.i && kind != GRAPH_EVAL) {
         loss = graph_find_output(&g, "loss");
-        TRY(m->parameters ? differentiate(&g, c, m, loss, kind != GRAPH_MICRO)
+        bool accumulate = kind != GRAPH_MICRO && !o.units.n; /* else after the sum over the ranks */
+        TRY(m->parameters ? differentiate(&g, c, m, loss, accumulate)
                           : differentiate_input(&g, c, loss));
         TRY(graph_verify(&g));
     }
@@ -297,8 +307,8 @@ static void reserve_ranges(struct program *p)
 {
     for (int i = STORAGE_WEIGHTS; i <= STORAGE_COPY; i++) {
         enum dtype dtype = i == STORAGE_COPY ? DT_BF16 : DT_F32;
-        bool shared = i == STORAGE_MOMENT1 || i == STORAGE_MOMENT2;
-        if (shared && shards_state(p->config)) continue;
+        bool state = i == STORAGE_MOMENT1 || i == STORAGE_MOMENT2;
+        if (state ? shards_state(p->config) : shards_weights(p->config)) continue;
         int64_t whole = p->model.elements * dtype_size(dtype);
         if (p->bytes[i] && p->bytes[i] < whole) p->bytes[i] = whole;
     }
@@ -318,6 +328,7 @@ static enum status begin(struct program *p, const struct config *c, int64_t voca
     TRY(device_check(c, target->backend, target->backend->name));
     TRY(device_check_type(c, target));
     model_init(&p->model, &c->model, vocab, (uint32_t)c->train.seed, a);
+    if (shards_weights(c)) model_cut(&p->model, (int)c->ranks.count, a);
     if (kinds & many_rows) p->packing = copies_packing(c, &p->model, kept, a);
     if (kinds & many_rows && c->plan.pack_weights == PACKING_TRUE && !p->packing)
         return fail(ST_UNSUPPORTED,

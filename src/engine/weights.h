@@ -26,12 +26,15 @@ enum status weights_init(struct engine *e);
 /* One row per parameter. Rows point into the engine's memory if the host can access it, else into
  * copies that weights_fetch and weights_bring synchronise. State: NULL without GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
-/* With zero=1 an engine has the state of its shards alone (shards.h): rows of the state point into
- * a host copy of the whole at rank 0, and are NULL at the others. This rank's shard of bucket k is
- * copied to its place in `bucket`, which holds the whole bucket, or from there. */
-enum status weights_fetch_shard(const struct engine *e, int state, int64_t k, float *bucket);
-enum status weights_bring_shard(const struct engine *e, int state, int64_t k, const float *bucket);
-/* Copies from the device, but for states in shards. Call before reading the rows. A model without
+/* Whether an engine has its shards of the weights, or of a state of the optimizer, alone
+ * (shards.h): rows point into a host copy of the whole at rank 0, and are NULL at the others. */
+bool weights_in_shards(const struct engine *e, enum storage s);
+/* Copies this rank's shard of bucket k to its place in `bucket`, which holds the whole bucket, or
+ * from there. */
+enum status weights_fetch_shard(const struct engine *e, enum storage s, int64_t k, float *bucket);
+enum status weights_bring_shard(const struct engine *e, enum storage s, int64_t k,
+                                const float *bucket);
+/* Copies from the device, but for what is in shards. Call before reading the rows. A model without
  * parameters has no rows, and `tensors` is not read. */
 enum status weights_fetch(const struct engine *e, const struct weights_tensor *tensors);
 /* Copies to the device; rebuilds what is derived from the weights. Call after writing the rows. */

@@ -88,8 +88,10 @@ struct numerics {
     bool portable;      /* no kernel that is specific to one compute capability */
 };
 
-/* The kind of memory that holds a leaf. Every kind except STORAGE_INPUT is a range laid out once,
- * in parameter order; a parameter has the same offset in weights, gradients and moments. */
+/* The kind of memory that holds a leaf. Every kind except STORAGE_INPUT and STORAGE_UNIT is a range
+ * laid out once, in parameter order; a parameter has the same offset in weights, gradients and
+ * moments. A leaf of STORAGE_UNIT is state that lives only while a graph uses it: the planner
+ * places it in the arena, and leaves that overlap as one value. */
 enum storage {
     STORAGE_INPUT,     /* written by the host before each run */
     STORAGE_WEIGHTS,   /* fp32 master weights */
@@ -103,6 +105,7 @@ enum storage {
     STORAGE_RANDOM,    /* random inputs of a timed-only model: generated once, read in each run */
     STORAGE_STAGED,    /* staged inputs of a whole step; contains no leaves */
     STORAGE_ARENA,     /* values placed by the planner; contains no leaves */
+    STORAGE_UNIT,      /* weights or gradients of a unit, of which a rank stores a shard */
     STORAGE_COUNT
 };
 

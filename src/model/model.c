@@ -4,6 +4,7 @@
 #include "model/layers.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* THE table of models. */
@@ -64,17 +65,36 @@ int64_t model_layers(const struct config_model *c)
     return model_reads(c, "n_layer") ? c->n_layer : model_def(c)->layers;
 }
 
-/* Parameters with weight decay come first in the range. */
-static void assign_offsets(struct model *m)
+/* Appends parameters from ... to - 1 to the range, those with weight decay first. */
+static void assign_offsets(struct model *m, int from, int to)
 {
-    m->elements = 0;
     for (int decay = 1; decay >= 0; decay--)
-        for (int i = 0; i < m->parameters; i++) {
+        for (int i = from; i < to; i++) {
             struct parameter *p = &m->parameter[i];
             if (p->decay != (bool)decay) continue;
             p->offset = m->elements;
             m->elements += range_elements(&p->type);
         }
+}
+
+int model_parameter_layer(const struct parameter *p)
+{
+    return strncmp(p->name, "h.", 2) == 0 ? (int)strtol(p->name + 2, NULL, 10) : -1;
+}
+
+void model_cut(struct model *m, int ranks, struct arena *a)
+{
+    int64_t *unit = ARENA_NEW(a, int64_t, m->parameters + 1);
+    m->elements = m->units = 0;
+    m->unit = unit;
+    for (int from = 0, to; from < m->parameters; from = to) {
+        int layer = model_parameter_layer(&m->parameter[from]);
+        for (to = from; to < m->parameters; to++)
+            if (model_parameter_layer(&m->parameter[to]) != layer) break;
+        assign_offsets(m, from, to);
+        m->elements = round_up(m->elements, (int64_t)ranks * RANGE_ALIGNMENT);
+        unit[++m->units] = m->elements;
+    }
 }
 
 void model_init(struct model *m, const struct config_model *config, int64_t vocab, uint32_t seed,
@@ -84,7 +104,7 @@ void model_init(struct model *m, const struct config_model *config, int64_t voca
     m->vocab = m->padded_vocab = max_i64(vocab, config->vocab_size);
     struct model_parameters p = {m, a, 0};
     m->def->lay_out(m, &p);
-    assign_offsets(m);
+    assign_offsets(m, 0, m->parameters);
 }
 
 int model_matrix(const struct model *m, int i, struct type *ret_type)
@@ -145,15 +165,21 @@ static void generate(const struct model *m, int i, int64_t k, int64_t n, float *
 
 enum { CHUNK_ELEMENTS = 4096 };
 
-void model_init_weights(const struct model *m, float *weights)
+void model_init_part(const struct model *m, int64_t first, int64_t end, float *part)
 {
+    memset(part, 0, (size_t)(end - first) * sizeof *part);
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
+        if (p->offset < first || p->offset >= end) continue;
         int64_t n = generated_elements(p);
-        float *at = weights + p->offset;
+        float *at = part + p->offset - first;
 #pragma omp parallel for
         for (int64_t k = 0; k < n; k += CHUNK_ELEMENTS)
             generate(m, i, k, n - k < CHUNK_ELEMENTS ? n - k : CHUNK_ELEMENTS, at + k);
-        memset(at + n, 0, (size_t)(range_elements(&p->type) - n) * sizeof *at);
     }
+}
+
+void model_init_weights(const struct model *m, float *weights)
+{
+    model_init_part(m, 0, m->elements, weights);
 }

@@ -30,9 +30,12 @@ struct model {
     int64_t vocab; /* the number of token ids (or class ids), the larger of the data set's and
                              vocab_size; 0: the model has no ids */
     int64_t padded_vocab;        /* rows of the embedding tables; rows >= vocab are padding */
-    struct parameter *parameter; /* those with weight decay come first in the range */
+    struct parameter *parameter; /* those with weight decay come first in the range, or unit */
     int parameters;
     int64_t elements; /* of the whole range, including padding */
+    /* After model_cut: unit k of the range ends where unit k + 1 begins; else there are none. */
+    int units;
+    const int64_t *unit; /* units + 1 */
 };
 
 enum model_mode {
@@ -79,6 +82,12 @@ int64_t model_layers(const struct config_model *c);
 /* Fills the parameter table. `vocab` is the vocabulary of the text; some models ignore it. */
 void model_init(struct model *m, const struct config_model *config, int64_t vocab, uint32_t seed,
                 struct arena *a);
+/* The number of the block in a parameter's name, "h.3.mlp.c_fc.weight"; -1: outside of blocks. */
+int model_parameter_layer(const struct parameter *p);
+/* Cuts the range into units: the parameters before the blocks, those of each block, and those after
+ * the blocks. Offsets change: the parameters of a unit are contiguous, those with weight decay
+ * first. A unit consists of `ranks` shards of equal, aligned length. */
+void model_cut(struct model *m, int ranks, struct arena *a);
 /* The type of the matrix that starts at parameter i after the pass `join`. Returns the number of
  * parameters in the matrix: parameter.joined if these are contiguous, else 1. */
 int model_matrix(const struct model *m, int i, struct type *ret_type);
@@ -86,7 +95,10 @@ int model_matrix(const struct model *m, int i, struct type *ret_type);
 int64_t model_count(const struct model *m, bool with_positions);
 /* Training FLOPs per token by the formula of the literature; 0 if the model has no formula. */
 double model_flops_per_token(const struct model *m, int64_t T);
-/* Generates the initial values: random normals with each parameter's mean, deviation and cut. */
+/* Generates the initial values: random normals with each parameter's mean, deviation and cut.
+ * model_init_part generates the parameters that begin in elements first ... end - 1 of the range,
+ * and zeros between them. */
 void model_init_weights(const struct model *m, float *weights);
+void model_init_part(const struct model *m, int64_t first, int64_t end, float *part);
 
 #endif

@@ -160,7 +160,8 @@ static bool all_copied(const struct graph *g)
     return true;
 }
 
-/* an update for each parameter -> one over the range, which writes the bf16 copy if one is kept */
+/* an update for each parameter -> one over the range, which writes the bf16 copy if one is kept.
+ * Not of shards: those of one rank may fit, those of another not, and all have the same kernels. */
 bool fuse_update(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id];
@@ -168,8 +169,8 @@ bool fuse_update(struct fuse *f, int id)
     struct address_range all = {0};
     int64_t decayed;
     int last, n_in = 0, state = op_writes(n->op);
-    if (!u || !update_fits(f, &all, &decayed, &last)) return false;
-    if (id != last) return true; /* the fused update takes the place of the last one */
+    if (!u || f->options->zero || !update_fits(f, &all, &decayed, &last)) return false;
+    if (id != last) return true; /* the last update is replaced by one for all */
     enum dtype dtype = graph_type(f->in, n->in[0])->dtype;
     bool copy = all_copied(f->in);
     union attr attr = n->attr;

@@ -16,6 +16,16 @@ enum pass_region { REGION_NONE, REGION_GELU, REGION_BLOCK };
  * another. PARAMETER: each when it is written. BUCKET: each bucket when it is written. */
 enum pass_overlap { SHARD_NONE, SHARD_PARAMETER, SHARD_BUCKET };
 
+/* ZeRO stage 3: a rank stores only one shard of each unit of the range. The shard of the unit that
+ * begins at element `first` begins at first / ranks of the rank's weights and gradients. Units have
+ * a multiple of `ranks` elements. */
+struct pass_units {
+    int n;
+    const int64_t *first; /* n + 1: the first element of each unit, and the end of the last */
+    int rank;
+    bool accumulate; /* gradients are added to what is there */
+};
+
 struct pass_options {
     enum pass_rung rung;
     enum pass_region region;
@@ -30,6 +40,7 @@ struct pass_options {
     enum pass_overlap overlap;
     int64_t bucket_elements;            /* the range of the gradients is cut at multiples of this */
     bool zero;                          /* each rank gets sums only in its own shards */
+    struct pass_units units;            /* n = 0: each rank has all weights and gradients */
     const struct pass_packing *packing; /* NULL: weights are not packed */
     const struct pass_kernels *kernels; /* NULL: no fusion that is faster only with some kernels */
 };
@@ -94,6 +105,8 @@ enum status pass_pack(const struct graph *in, struct graph *out, const struct pa
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_chain(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_shard(const struct graph *in, struct graph *out, const struct pass_options *o);
+/* What `shard` does if there are units. */
+enum status pass_units(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o);
 
 #endif

@@ -28,7 +28,8 @@ static enum dtype dtype_at(const struct precision *p, value old)
 static value copy_of(const struct precision *p, value old)
 {
     const struct node *leaf = graph_producer(p->in, old);
-    if (!p->full || leaf->op != OP_LEAF || leaf->attr.leaf.storage != STORAGE_WEIGHTS)
+    if (!p->full || p->options->units.n || leaf->op != OP_LEAF ||
+        leaf->attr.leaf.storage != STORAGE_WEIGHTS)
         return (value){0};
     struct type t = *graph_type(p->in, old);
     t.dtype = DT_BF16;

@@ -127,6 +127,7 @@ static bool is_gradient_leaf(const struct node *n)
 
 enum status pass_shard(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
+    if (o->units.n) return pass_units(in, out, o);
     struct arena *a = out->arena;
     struct shard s = {.in = in, .out = out, .o = o, .map = ARENA_NEW(a, value, in->values)};
     s.writer = ARENA_NEW(a, int, in->nodes);

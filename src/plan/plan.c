@@ -96,7 +96,11 @@ static enum status place_arena(struct plan *p, struct arena *scratch)
         else
             p->step[-owner[i]].scratch_offset = place[i].offset;
     }
-    for (int v = 1; v < values; v++) p->span[v].offset = p->span[p->span[v].root].offset;
+    for (int v = 1; v < values; v++)
+        if (p->span[v].root != v)
+            p->span[v].offset = p->span[p->span[v].root].offset + p->span[v].within;
+    for (int v = 1; v < values; v++) /* that of the whole unit until now */
+        if (p->span[v].root == v) p->span[v].offset += p->span[v].within;
     return ST_OK;
 }
 

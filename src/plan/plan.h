@@ -31,12 +31,13 @@ struct step {
 };
 
 /* Placement and live range of a value: steps first ... last. Values that share bytes (views,
- * in-place results, state) have the same root. */
+ * in-place results, state), and all of a unit, have the same root. */
 struct span {
     enum storage storage;
     int64_t offset, bytes; /* in bytes, from the start of the storage block */
     int first, last;
-    int root; /* the value that owns the bytes, which may be the value itself */
+    int root;       /* the value that owns the bytes, which may be the value itself */
+    int64_t within; /* a leaf that is a part of a unit: its offset from the root, in bytes */
 };
 
 struct plan {

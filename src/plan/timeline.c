@@ -1,5 +1,7 @@
 #include "plan/timeline.h"
 
+#include "plan/liveness.h"
+
 static const struct {
     const char *id, *name;
 } parts[MEMORY_PARTS] = {
@@ -29,7 +31,7 @@ const char *memory_part_id(enum memory_part part)
 
 static enum memory_part part_of(const struct plan *p, const struct node *by, const struct span *s)
 {
-    if (by->op == OP_LEAF) return MEMORY_INPUTS;
+    if (by->op == OP_LEAF && by->attr.leaf.storage != STORAGE_UNIT) return MEMORY_INPUTS;
     if (by->phase == PHASE_UPDATE) return MEMORY_UPDATE;
     if (by->phase == PHASE_BACKWARD) return MEMORY_BACKWARD;
     bool read_backward = s->last < p->steps && p->graph->node[s->last].phase == PHASE_BACKWARD;
@@ -46,6 +48,7 @@ void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
         const struct span *s = &p->span[v];
         const struct node *by = graph_producer(p->graph, (value){v});
         if (s->storage != STORAGE_ARENA || op_def(by->op)->flags & OP_VIEW) continue;
+        if (s->root != v && is_unit(p, s->root)) continue; /* its root stands for all of it */
         int made = s->root == v ? s->first : p->graph->info[v].producer;
         if (latest[s->root]) {
             struct stay *before = &stay[latest[s->root] - 1];

@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "engine/shards.h"
 #include "train/ranks.h"
 
 #include <math.h>
@@ -78,15 +79,31 @@ static enum status run(struct evaluator *v, int64_t first, int64_t stride, int64
 
 /* --- many ranks: the batches of a round are dealt to them in turn ----------------------------- */
 
+/* What the ranks do together if they share the weights: a rank whose batches have ended repeats the
+ * last one, for nothing. */
+static enum status run_together(struct evaluator *v, int64_t first, int64_t ranks, int64_t left,
+                                float *ret_loss)
+{
+    int64_t rank = communicator_rank(v->sequence.engine->communicator);
+    enum status st = ST_OK;
+    for (int64_t k = 0; k < min_i64(EVALUATOR_ROUND, ceil_div(left, ranks)) && st == ST_OK; k++) {
+        int64_t mine = min_i64(k * ranks + rank, left - 1);
+        st = run(v, first + mine, 1, 1, ret_loss + k, NULL);
+    }
+    return st;
+}
+
 enum status evaluator_join(struct evaluator *v, int64_t iter, int64_t first, float *ret_loss)
 {
     struct communicator *c = v->sequence.engine->communicator;
     int rank = communicator_rank(c), ranks = communicator_ranks(c);
-    int64_t left = SPLIT_COUNT * v->batches - first - rank;
-    int64_t count = min_i64(EVALUATOR_ROUND, ceil_div(max_i64(left, 0), ranks));
+    int64_t left = SPLIT_COUNT * v->batches - first;
+    int64_t count = min_i64(EVALUATOR_ROUND, ceil_div(max_i64(left - rank, 0), ranks));
     float mine[EVALUATOR_ROUND] = {0};
     v->iter = iter;
-    enum status st = run(v, first + rank, ranks, count, mine, NULL);
+    enum status st = shards_weights(v->sequence.engine->program.config)
+                         ? run_together(v, first, ranks, left, mine)
+                         : run(v, first + rank, ranks, count, mine, NULL);
     if (st == ST_OK) return communicator_gather(c, mine, sizeof mine, ret_loss);
     communicator_fail(c);
     return st;

@@ -9,6 +9,7 @@
 #include "engine/shards.h"
 #include "train/evaluator.h"
 #include "train/learner.h"
+#include "train/sampler.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,42 +18,44 @@
 
 /* --- weights ---------------------------------------------------------------------------------- */
 
-/* The host copy of a state at rank 0, whose rows point into it; else NULL. */
-static float *state_range(const struct engine *e, const struct weights_tensor *tensors, int state)
-{
-    float *first = tensors[0].state[state].data;
-    return first ? first - e->program.model.parameter[0].offset : NULL;
-}
-
-/* Moves the state of all shards, bucket by bucket, to the host copy at rank 0, or from there. */
-static enum status move_shards(struct communicator *c, const struct engine *e,
-                               const struct weights_tensor *tensors, bool fetch)
+/* Moves all shards of a range, bucket by bucket, to the host copy at rank 0, or from there: `first`
+ * is its first parameter, NULL at the others. */
+static enum status move_range(struct communicator *c, const struct engine *e, enum storage s,
+                              float *first, bool fetch)
 {
     const struct config *config = e->program.config;
-    int64_t elements = e->program.model.elements;
-    int64_t longest = shard_bucket(config, elements, 0).elements;
-    float *buffer = HEAP_NEW(float, longest);
+    const struct model *m = &e->program.model;
+    float *whole = first ? first - m->parameter[0].offset : NULL;
+    float *buffer = HEAP_NEW(float, shard_longest(config, m));
     enum status st = ST_OK;
-    for (int s = 0; s < optimizer_of(config)->states; s++) {
-        float *whole = state_range(e, tensors, s);
-        for (int64_t k = 0; k < shard_buckets(config, elements); k++) {
-            struct shard_part b = shard_bucket(config, elements, k);
-            size_t bytes = (size_t)b.elements * sizeof *buffer;
-            if (fetch) {
-                TRY_OUT(st, weights_fetch_shard(e, s, k, buffer));
-                TRY_OUT(st, communicator_start(c, COLLECTIVE_ALL_GATHER, buffer, b.elements));
-                TRY_OUT(st, communicator_wait(c, buffer));
-                if (whole) memcpy(whole + b.first, buffer, bytes);
-            } else {
-                if (whole) memcpy(buffer, whole + b.first, bytes);
-                TRY_OUT(st, communicator_broadcast(c, buffer, b.elements));
-                TRY_OUT(st, weights_bring_shard(e, s, k, buffer));
-            }
+    for (int64_t k = 0; k < shard_buckets(config, m); k++) {
+        struct shard_part b = shard_bucket(config, m, k);
+        size_t bytes = (size_t)b.elements * sizeof *buffer;
+        if (fetch) {
+            TRY_OUT(st, weights_fetch_shard(e, s, k, buffer));
+            TRY_OUT(st, communicator_start(c, COLLECTIVE_ALL_GATHER, buffer, b.elements));
+            TRY_OUT(st, communicator_wait(c, buffer));
+            if (whole) memcpy(whole + b.first, buffer, bytes);
+        } else {
+            if (whole) memcpy(buffer, whole + b.first, bytes);
+            TRY_OUT(st, communicator_broadcast(c, buffer, b.elements));
+            TRY_OUT(st, weights_bring_shard(e, s, k, buffer));
         }
     }
 out:
     free(buffer);
     return st;
+}
+
+static enum status move_shards(struct communicator *c, const struct engine *e,
+                               const struct weights_tensor *tensors, bool fetch)
+{
+    const struct optimizer *o = optimizer_of(e->program.config);
+    if (weights_in_shards(e, STORAGE_WEIGHTS))
+        TRY(move_range(c, e, STORAGE_WEIGHTS, tensors[0].weight, fetch));
+    for (int k = 0; k < o->states; k++)
+        TRY(move_range(c, e, o->state[k].storage, tensors[0].state[k].data, fetch));
+    return ST_OK;
 }
 
 /* What all ranks do after ORDER_WEIGHTS. */
@@ -64,7 +67,7 @@ static enum status bring(struct communicator *c, struct engine *e,
         const struct weights_tensor *t = &tensors[i];
         int64_t n = 1;
         for (int d = 0; d < t->rank; d++) n *= t->dim[d];
-        TRY(communicator_broadcast(c, t->weight, n));
+        if (!weights_in_shards(e, STORAGE_WEIGHTS)) TRY(communicator_broadcast(c, t->weight, n));
         for (int k = 0; k < OPTIMIZER_STATES && !shards; k++)
             if (t->state[k].data) TRY(communicator_broadcast(c, t->state[k].data, n));
     }
@@ -88,6 +91,12 @@ enum status ranks_fetch_weights(const struct crew *r, const struct engine *e,
         TRY(move_shards(r->communicator, e, tensors, true));
     }
     return weights_fetch(e, tensors);
+}
+
+enum status ranks_sample(const struct crew *r, const struct learner *l)
+{
+    if (!shards_weights(l->config)) return ST_OK;
+    return crew_order(r->communicator, ORDER_SAMPLE, 0, 0);
 }
 
 /* --- what must be the same everywhere --------------------------------------------------------- */
@@ -136,6 +145,15 @@ struct follower {
 
 static enum status take_config(struct follower *f, int64_t bytes);
 
+static enum status sample(struct follower *f)
+{
+    struct learner *l = &f->learner;
+    struct str text = {0};
+    enum status st = sampler_write_text(&l->engine, &l->dataset.vocabulary, &text, &f->arena);
+    str_release(&text);
+    return st;
+}
+
 static enum status obey(void *state, const struct crew_order *m)
 {
     struct follower *f = state;
@@ -154,6 +172,8 @@ static enum status obey(void *state, const struct crew_order *m)
         return bring(f->communicator, &f->learner.engine, f->tensors);
     case ORDER_STATE:
         return move_shards(f->communicator, &f->learner.engine, f->tensors, true);
+    case ORDER_SAMPLE:
+        return sample(f);
     case ORDER_BEGIN:
         return take_config(f, m->first);
     }
@@ -165,7 +185,9 @@ static enum status open_follower(struct follower *f)
     struct arena *a = &f->arena;
     struct learner *l = &f->learner;
     crew_set_threads(f->config);
-    TRY(learner_open(l, f->config, 1u << GRAPH_EVAL, f->communicator, a));
+    unsigned more = 1u << GRAPH_EVAL;
+    if (shards_weights(f->config)) more |= 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
+    TRY(learner_open(l, f->config, more, f->communicator, a));
     TRY(evaluator_init(&f->evaluator, &l->engine, &l->dataset, &l->hooks, a));
     f->tensors = weights_tensors(&l->engine, a);
     f->losses = ARENA_NEW(a, float, EVALUATOR_ROUND *communicator_ranks(f->communicator));

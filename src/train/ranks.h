@@ -19,7 +19,8 @@ enum order {
     ORDER_FINISH,   /* learner_finish of it */
     ORDER_EVALUATE, /* evaluator_join from batch `first` on */
     ORDER_WEIGHTS,  /* take the weights and the optimizer's state of rank 0 */
-    ORDER_STATE,    /* give rank 0 the optimizer's state of the shards */
+    ORDER_SAMPLE,   /* generate the samples of the training, to gather its weights */
+    ORDER_STATE,    /* give rank 0 what is in shards */
 };
 
 /* What must be the same at all processes. */
@@ -42,7 +43,10 @@ enum status ranks_agree(struct crew *r, const struct learner *l);
 /* weights_bring at all ranks, of what rank 0 has in `tensors`. */
 enum status ranks_bring_weights(const struct crew *r, struct engine *e,
                                 const struct weights_tensor *tensors);
-/* weights_fetch at rank 0, with the state that the ranks share. */
+/* Before rank 0 calls sampler_write_text: if the ranks share the weights, all generate the same
+ * text. */
+enum status ranks_sample(const struct crew *r, const struct learner *l);
+/* weights_fetch at rank 0, with what the ranks share. */
 enum status ranks_fetch_weights(const struct crew *r, const struct engine *e,
                                 const struct weights_tensor *tensors);
 

@@ -1,6 +1,8 @@
 #include "train/sampler.h"
 
 #include "base/rng.h"
+#include "base/str.h"
+#include "data/vocabulary.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -176,4 +178,38 @@ enum status sampler_next(struct sampler *s, int32_t *ret_token)
     append(s, token);
     *ret_token = token;
     return ST_OK;
+}
+
+static void append_text(struct str *s, const struct vocabulary *v, int32_t token)
+{
+    struct token_text text = vocabulary_bytes(v, token);
+    str_append_bytes(s, text.bytes, text.length);
+}
+
+enum status sampler_write_text(struct engine *e, const struct vocabulary *v, struct str *s,
+                               struct arena *a)
+{
+    enum { LENGTH = 300 };
+    const struct config *c = e->program.config;
+    struct sampler_options o = {c->sample.temperature, c->sample.top_k, c->sample.top_p,
+                                (uint32_t)c->train.seed, true};
+    struct sampler sampler;
+    int32_t first = 0, *prompt = &first, token;
+    int64_t n = 1;
+    if (vocabulary_encode(v, c->sample.start, a, &prompt, &n) != ST_OK || n == 0) {
+        prompt = &first;
+        n = 1;
+    }
+    sampler_init(&sampler, e, &o, a);
+    sampler_start(&sampler, 0, prompt, n);
+    for (int64_t i = 0; i < n; i++) append_text(s, v, prompt[i]);
+    enum status st = ST_OK;
+    for (int i = 0; i < LENGTH; i++) {
+        TRY_OUT(st, sampler_next(&sampler, &token));
+        append_text(s, v, token);
+    }
+    str_append(s, "\n");
+out:
+    sampler_close(&sampler);
+    return st;
 }

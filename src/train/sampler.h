@@ -8,6 +8,9 @@
 
 #include "engine/sequence.h"
 
+struct str;
+struct vocabulary;
+
 struct sampler_options {
     double temperature; /* 0: always the most likely token */
     int64_t top_k;      /* sample among the k most likely tokens; 0: among all */
@@ -41,5 +44,9 @@ void sampler_start(struct sampler *s, int64_t text, const int32_t *prompt, int64
 enum status sampler_next(struct sampler *s, int32_t *ret_token);
 /* Call it before the engine is closed. */
 void sampler_close(struct sampler *s);
+
+/* Appends a text, from the configured prompt if the vocabulary has all of its characters. */
+enum status sampler_write_text(struct engine *e, const struct vocabulary *v, struct str *s,
+                               struct arena *a);
 
 #endif

@@ -60,45 +60,12 @@ void trainer_summarize_wall(struct trainer *t)
     for (int i = 0; i < WALL_PARTS; i++) t->summary.wall_s[i] = (double)t->wall_ns[i] * 1e-9;
 }
 
-static void append(struct str *s, const struct vocabulary *v, int32_t token)
-{
-    struct token_text text = vocabulary_bytes(v, token);
-    str_append_bytes(s, text.bytes, text.length);
-}
-
-/* Generates a text, from the configured prompt if the data set has all of its characters. */
-static enum status sample_text(struct trainer *t, struct str *s)
-{
-    enum { LENGTH = 300 };
-    const struct config *c = t->config;
-    const struct vocabulary *v = &t->learner.dataset.vocabulary;
-    struct sampler_options o = {c->sample.temperature, c->sample.top_k, c->sample.top_p,
-                                (uint32_t)c->train.seed, true};
-    struct sampler sampler;
-    int32_t first = 0, *prompt = &first, token;
-    int64_t n = 1;
-    if (vocabulary_encode(v, c->sample.start, t->arena, &prompt, &n) != ST_OK || n == 0) {
-        prompt = &first;
-        n = 1;
-    }
-    sampler_init(&sampler, &t->learner.engine, &o, t->arena);
-    sampler_start(&sampler, 0, prompt, n);
-    for (int64_t i = 0; i < n; i++) append(s, v, prompt[i]);
-    enum status st = ST_OK;
-    for (int i = 0; i < LENGTH; i++) {
-        TRY_OUT(st, sampler_next(&sampler, &token));
-        append(s, v, token);
-    }
-    str_append(s, "\n");
-out:
-    sampler_close(&sampler);
-    return st;
-}
-
 enum status trainer_write_samples(struct trainer *t)
 {
     struct str s = {0};
-    enum status st = sample_text(t, &s);
+    struct learner *l = &t->learner;
+    enum status st = ranks_sample(&t->ranks, l);
+    if (st == ST_OK) st = sampler_write_text(&l->engine, &l->dataset.vocabulary, &s, t->arena);
     if (st == ST_OK) st = rundir_write_text(&t->run.dir, "samples.txt", str_text(&s));
     str_release(&s);
     return st;

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/str.h"
 #include "engine/facts.h"
+#include "engine/fit.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -259,11 +260,12 @@ static void print_limit(const struct memory_view *v, struct str *s)
     else
         str_append(s, "not even batch_size = 1 fits\n");
     if (v->ranks)
-        str_printf(s, "%lld ranks with zero=1 are the fewest of which each fits, in %s\n",
-                   (long long)v->ranks, str_bytes(total, (double)v->of_rank));
-    else if (v->of_rank)
-        str_printf(s, "no number of ranks with zero=1 fits: what they do not share takes %s\n",
+        str_printf(s, "%lld ranks with zero=%d are the fewest of which each fits, in %s\n",
+                   (long long)v->ranks, fit_ranks_zero(v->config),
                    str_bytes(total, (double)v->of_rank));
+    else if (v->of_rank)
+        str_printf(s, "no number of ranks with zero=%d fits: what they do not share takes %s\n",
+                   fit_ranks_zero(v->config), str_bytes(total, (double)v->of_rank));
 }
 
 static void print_run(const struct memory_view *v, struct str *s)

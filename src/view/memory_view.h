@@ -21,7 +21,7 @@ struct memory_view {
     struct memory_variant variant[MEMORY_VARIANTS];
     int variants;
     int64_t limit, batch; /* bytes, 0: none; the largest batch that fits, 0: none does */
-    /* Where it does not fit: the ranks with zero=1 of which each fits, 0: none; bytes of one. */
+    /* Where it does not fit: the ranks (fit_ranks) of which each fits, 0: none; bytes of one. */
     int64_t ranks, of_rank;
     struct memory_run run;
     bool was_run;

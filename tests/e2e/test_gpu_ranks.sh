@@ -51,11 +51,19 @@ for overlap in none flat parameter bucket; do
 done
 EMU_EARLY=1 train early --ranks=2
 near early one 1e-5
+train zero --ranks=2 --zero=1
+near zero one 1e-5
+train units --ranks=2 --zero=3
+EMU_EARLY=1 train units_early --ranks=2 --zero=3
+EMU_REVERSE=1 train units_reverse --ranks=2 --zero=3
+for run in units units_early units_reverse; do near $run one 1e-5; done
 grep -q 'ALL_REDUCE *ranks' bucket/plan.txt || fail "the plan has no sum over ranks"
 grep -q '^replay = false$' bucket/config.conf || fail "several ranks replay a captured step"
 train one16 --dtype=bfloat16 --deterministic=true
 train two16 --dtype=bfloat16 --deterministic=true --ranks=2
 near two16 one16 1e-3
+train units16 --dtype=bfloat16 --deterministic=true --ranks=2 --zero=3
+near units16 one16 1e-3
 
 # a checkpoint does not depend on the number of ranks, nor on replay
 train replayed --replay=true --max_iters=2

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { VOCABULARY = 65 };
+enum { VOCABULARY = 65, LAYERS = 3 };
 
 struct made {
     struct arena arena;
@@ -26,7 +26,7 @@ static void make_rank(struct made *m, enum overlap overlap, int ranks, int micro
 {
     memset(m, 0, sizeof *m);
     config_init(&m->config);
-    m->config.model.n_layer = 3;
+    m->config.model.n_layer = LAYERS;
     m->config.model.n_head = 2;
     m->config.model.n_embd = 128;
     m->config.model.block_size = 16;
@@ -159,7 +159,7 @@ static void test_each_rank_updates_its_shards(void **)
             own += size;
         }
         assert_int_equal(gathered, elements);
-        assert_int_equal(own, shard_state_elements(&m.config, elements));
+        assert_int_equal(own, shard_state_elements(&m.config, &m.program.model));
         assert_int_equal(m.program.bytes[STORAGE_MOMENT1], own * (int64_t)sizeof(float));
         updated += own;
         state = max_i64(state, own);
@@ -171,7 +171,211 @@ static void test_each_rank_updates_its_shards(void **)
     free(by);
 }
 
-/* Only the last of several micro-steps sums gradients over the ranks. */
+/* --- zero=3 ----------------------------------------------------------------------------------- */
+
+enum { UNITS = LAYERS + 2 }; /* embeddings, blocks, final norm */
+
+/* What became of each element of STORAGE_UNIT: it was stored, is moved, has arrived. */
+enum { UNKNOWN, STORED, MOVED, ARRIVED };
+
+struct unit_facts {
+    int gathers, sums;
+    int ahead; /* gathers that were started before the one before was awaited */
+    int bad;   /* elements that were read, summed or awaited too early */
+    int64_t stored, gathered, summed; /* elements */
+};
+
+static void take_unit(char *state, int64_t n, char before, char after, struct unit_facts *f)
+{
+    for (int64_t i = 0; i < n; i++) {
+        f->bad += state[i] != before;
+        state[i] = after;
+    }
+}
+
+/* The elements of a leaf of STORAGE_UNIT; NULL: it is none. */
+static char *unit_state(const struct graph *g, value v, char *all, int64_t *ret_n)
+{
+    const struct node *leaf = graph_producer(g, v);
+    *ret_n = type_elements(graph_type(g, v));
+    bool unit = leaf->op == OP_LEAF && leaf->attr.leaf.storage == STORAGE_UNIT;
+    return unit ? all + leaf->attr.leaf.offset : NULL;
+}
+
+static struct unit_facts look_at_units(const struct made *m, enum graph_kind kind)
+{
+    const struct graph *g = &m->program.graph[kind];
+    struct unit_facts f = {0};
+    char *all = ARENA_NEW((struct arena *)&m->arena, char, 8 * m->program.model.elements);
+    int64_t n = 0;
+    int pending = 0;
+    for (int id = 0; id < g->nodes; id++) {
+        const struct node *node = &g->node[id];
+        char *to = op_writes(node->op) ? unit_state(g, node->in[0], all, &n) : NULL;
+        bool gathers = node->op == OP_ALL_GATHER;
+        if (node->op == OP_STORE && to) {
+            take_unit(to, n, UNKNOWN, STORED, &f);
+            f.stored += n;
+        } else if (gathers) {
+            int64_t own = n / m->config.ranks.count, at = m->config.ranks.rank * own;
+            for (int64_t i = 0; i < n; i++)
+                f.bad += to[i] != (i >= at && i < at + own ? STORED : UNKNOWN);
+            memset(to, MOVED, (size_t)n);
+            f.gathered += n;
+            f.ahead += pending++ > 0;
+            f.gathers++;
+        } else if (node->op == OP_REDUCE_SCATTER) {
+            take_unit(to, n, STORED, MOVED, &f);
+            f.summed += n;
+            f.sums++;
+        } else if (node->op == OP_AWAIT && to) {
+            take_unit(to, n, MOVED, ARRIVED, &f);
+            pending -= strstr(node->scope, "weights") != NULL;
+        }
+        for (int i = op_writes(node->op); i < node->n_in; i++) {
+            char *from = unit_state(g, node->in[i], all, &n);
+            if (from) take_unit(from, n, ARRIVED, ARRIVED, &f);
+        }
+    }
+    return f;
+}
+
+/* The most units that are in memory at once. */
+static int units_alive(const struct made *m, enum graph_kind kind)
+{
+    const struct plan *p = &m->program.plan[kind];
+    int most = 0;
+    for (int id = 0; id < p->steps; id++) {
+        int alive = 0;
+        for (int v = 1; v < p->graph->values; v++) {
+            const struct node *n = graph_producer(p->graph, (value){v});
+            if (n->op != OP_LEAF || n->attr.leaf.storage != STORAGE_UNIT) continue;
+            const struct span *s = &p->span[v];
+            alive += s->root == v && s->first <= id && id <= s->last;
+        }
+        most = alive > most ? alive : most;
+    }
+    return most;
+}
+
+/* Of weights and gradients a rank stores its shards alone. */
+static void check_leaves(const struct made *m, enum graph_kind kind)
+{
+    const struct graph *g = &m->program.graph[kind];
+    int64_t own = m->program.model.elements / m->config.ranks.count;
+    for (int id = 0; id < g->nodes; id++) {
+        const struct node *n = &g->node[id];
+        if (n->op != OP_LEAF) continue;
+        enum storage s = n->attr.leaf.storage;
+        if (s != STORAGE_WEIGHTS && s != STORAGE_GRADIENTS) continue;
+        assert_true(n->attr.leaf.offset + type_elements(graph_type(g, n->out[0])) <= own);
+    }
+}
+
+static void test_units_are_gathered_before_they_are_read(void **)
+{
+    struct made m;
+    for (int overlap = OVERLAP_NONE; overlap <= OVERLAP_BUCKET; overlap += OVERLAP_BUCKET) {
+        make_rank(&m, (enum overlap)overlap, 3, 1, 3, 1);
+        bool ahead = overlap == OVERLAP_BUCKET;
+        int64_t elements = m.program.model.elements;
+        assert_int_equal(m.program.model.units, UNITS);
+        struct unit_facts f = look_at_units(&m, GRAPH_MICRO);
+        assert_int_equal(f.bad, 0);
+        /* each unit in both directions; the head reads the embeddings once for both */
+        assert_int_equal(f.gathers, 2 * UNITS);
+        assert_int_equal(f.ahead, ahead ? 2 * UNITS - 1 : 0);
+        assert_int_equal(f.sums, UNITS);
+        assert_int_equal(f.summed, elements);
+        assert_int_equal(f.gathered, 2 * elements);
+        check_leaves(&m, GRAPH_MICRO);
+        /* two of weights and two of gradients; of those nothing is ahead without overlap */
+        assert_in_range(units_alive(&m, GRAPH_MICRO), 2, ahead ? 4 : 3);
+        assert_int_equal(m.program.bytes[STORAGE_WEIGHTS], elements / 3 * 4);
+        assert_int_equal(m.program.bytes[STORAGE_GRADIENTS], elements / 3 * 4 + 4);
+        arena_release(&m.arena);
+    }
+}
+
+static void test_units_of_evaluation(void **)
+{
+    struct made m;
+    make_rank(&m, OVERLAP_BUCKET, 4, 1, 3, 3);
+    struct program eval;
+    assert_int_equal(
+        program_compile(&eval, &m.config, VOCABULARY, &m.target, NULL, 1u << GRAPH_EVAL, &m.arena),
+        ST_OK);
+    m.program = eval;
+    struct unit_facts f = look_at_units(&m, GRAPH_EVAL);
+    assert_int_equal(f.bad, 0);
+    assert_int_equal(f.gathers, UNITS + 1); /* the embeddings again for the head */
+    assert_int_equal(f.sums, 0);
+    check_leaves(&m, GRAPH_EVAL);
+    assert_int_equal(units_alive(&m, GRAPH_EVAL), 2);
+    arena_release(&m.arena);
+}
+
+/* Each micro-step sums; the first stores the shard, the others add to it. */
+static void test_units_of_micro_steps(void **)
+{
+    static const struct {
+        enum graph_kind kind;
+        enum op op;
+    } cases[] = {{GRAPH_MICRO, OP_STORE}, {GRAPH_MICRO_MORE, OP_ACCUMULATE}};
+    struct made m;
+    make_rank(&m, OVERLAP_BUCKET, 2, 3, 3, 0);
+    assert_false(m.program.built[GRAPH_MICRO_LAST]);
+    for (int c = 0; c < COUNT_OF(cases); c++) {
+        const struct graph *g = &m.program.graph[cases[c].kind];
+        int64_t taken = 0;
+        assert_int_equal(look_at_units(&m, cases[c].kind).sums, UNITS);
+        for (int id = 0; id < g->nodes; id++) {
+            const struct node *n = &g->node[id];
+            if (!op_writes(n->op)) continue;
+            if (graph_producer(g, n->in[0])->attr.leaf.storage != STORAGE_GRADIENTS) continue;
+            assert_int_equal(n->op, cases[c].op);
+            taken += type_elements(graph_type(g, n->in[0]));
+        }
+        assert_int_equal(taken, m.program.model.elements / 2);
+    }
+    arena_release(&m.arena);
+}
+
+/* Each element is updated by one rank, and those decay that decay without shards. */
+static void test_units_are_updated_once(void **)
+{
+    enum { RANKS = 3 };
+    struct made m;
+    int64_t decays = 0, decayed = 0, updated = 0, elements = 0;
+    int kernels = 0;
+    for (int rank = 0; rank < RANKS; rank++) {
+        make_rank(&m, OVERLAP_BUCKET, RANKS, 1, 3, rank);
+        const struct graph *g = &m.program.graph[GRAPH_UPDATE];
+        const struct model *model = &m.program.model;
+        int64_t own = 0;
+        for (int i = 0; i < model->parameters && rank == 0; i++)
+            if (model->parameter[i].decay) decays += range_elements(&model->parameter[i].type);
+        for (int id = 0; id < g->nodes; id++) {
+            const struct node *n = &g->node[id];
+            assert_true(n->op != OP_ALL_GATHER);
+            if (n->op != OP_ADAMW) continue;
+            for (int i = 0; i < 4; i++) /* weights, moments, gradient */
+                assert_int_equal(graph_producer(g, n->in[i])->attr.leaf.offset, own);
+            own += type_elements(graph_type(g, n->in[0]));
+            decayed += n->attr.adamw.decay_elements;
+        }
+        if (rank) assert_int_equal(plan_kernels(&m.program.plan[GRAPH_UPDATE]), kernels);
+        kernels = plan_kernels(&m.program.plan[GRAPH_UPDATE]);
+        assert_int_equal(own, shard_state_elements(&m.config, model));
+        elements = model->elements;
+        updated += own;
+        arena_release(&m.arena);
+    }
+    assert_int_equal(updated, elements);
+    assert_int_equal(decayed, decays);
+}
+
+/* Only the last of several micro-steps sums. */
 static void test_once_per_update(void **)
 {
     struct made m;
@@ -198,10 +402,17 @@ static void test_one_rank_sums_nothing(void **)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_parameter_after_another),  cmocka_unit_test(test_all_at_once),
-        cmocka_unit_test(test_each_when_it_is_ready),        cmocka_unit_test(test_buckets),
-        cmocka_unit_test(test_each_rank_updates_its_shards), cmocka_unit_test(test_once_per_update),
+        cmocka_unit_test(test_one_parameter_after_another),
+        cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_each_when_it_is_ready),
+        cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_each_rank_updates_its_shards),
+        cmocka_unit_test(test_once_per_update),
         cmocka_unit_test(test_one_rank_sums_nothing),
+        cmocka_unit_test(test_units_are_gathered_before_they_are_read),
+        cmocka_unit_test(test_units_of_evaluation),
+        cmocka_unit_test(test_units_of_micro_steps),
+        cmocka_unit_test(test_units_are_updated_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
