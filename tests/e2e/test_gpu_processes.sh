@@ -1,0 +1,58 @@
+#!/bin/sh
+# Ranks that are processes with a GPU each, emulated, joined by a stand-in for NCCL: losses are those
+# of one rank, however gradients are summed; captured steps.
+# test: slow; the GPUs are emulated
+# shellcheck disable=SC2086
+. "$(dirname "$0")/gpu.sh"
+. "$(dirname "$0")/tiny.sh"
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" # MPI leaks
+export EMU_DEVICES=2
+cd "$work"
+command -v mpirun >/dev/null && "$STROBE" info 2>/dev/null | grep -q 'joined by MPI' || {
+    echo "skipped: ranks that are processes (no MPI)"
+    exit 77
+}
+
+steps=4
+short="--max_iters=$steps --eval_interval=2 --eval_iters=1 --learning_rate=1e-3 --warmup_iters=2"
+short="$short --threads=0 --bucket_mb=1 --device=cuda --gradient_accumulation_steps=2"
+
+# train NAME OPTIONS...
+train() {
+    run=$1
+    shift
+    "$STROBE" train tiny.conf --out_dir="$run" $short "$@" >"$run.log" 2>&1 ||
+        fail "$run: $(cat "$run.log")"
+}
+
+# losses RUN: the losses of steps and evaluations
+losses() {
+    sed -n 's/.*"loss":\([^,}]*\).*/\1/p; s/.*"val_loss":\([^,}]*\).*/\1/p' "$1/log.jsonl"
+}
+
+# near A B MOST: the same losses, relative to them within MOST
+near() {
+    losses "$1" >a
+    losses "$2" >b
+    [ "$(wc -l <a)" = 7 ] && [ "$(wc -l <b)" = 7 ] || fail "$1 or $2 does not have 7 losses"
+    worst=$(paste a b | awk '{ d = ($1 - $2) / $2; if (d < 0) d = -d; if (d > w) w = d }
+        END { printf "%.2e", w }')
+    awk -v w="$worst" -v m="$3" 'BEGIN { exit !(w <= m) }' ||
+        fail "losses of $1 and $2 differ by $worst, limit $3"
+    echo "$1, $2: losses differ by at most $worst"
+}
+
+two="--ranks=2 --ranks_by=mpi"
+train one
+for overlap in none flat parameter bucket; do
+    train $overlap $two --overlap=$overlap
+    near $overlap one 1e-5
+done
+train zero $two --zero=1
+near zero one 1e-5
+train replayed $two --replay=true
+near replayed one 1e-5
+train four --gradient_accumulation_steps=4
+train four2 $two --gradient_accumulation_steps=4 --replay=true
+near four2 four 1e-5
+echo ok
