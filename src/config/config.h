@@ -49,6 +49,8 @@ enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
 enum { RECOMPUTE_MOST = 1024 }; /* blocks */
 /* When gradients are summed over the ranks. */
 enum overlap { OVERLAP_NONE, OVERLAP_FLAT, OVERLAP_PARAMETER, OVERLAP_BUCKET };
+/* The type in which gradients are summed over the ranks. */
+enum reduce_dtype { REDUCE_FLOAT32, REDUCE_BFLOAT16 };
 /* What joins the ranks; threads are ranks of one process. */
 enum ranks_by { RANKS_AUTO, RANKS_THREADS, RANKS_MPI };
 /* The table of optimizers, in engine/optimizer.c, has this order. */
@@ -121,7 +123,8 @@ struct config_ranks {
     int64_t count; /* processes or threads that share the micro-batches of a step; 1: no sharing */
     enum ranks_by by;
     enum overlap overlap;
-    int64_t bucket_mb; /* of gradients that are summed at once, MiB */
+    int64_t bucket_mb; /* of gradients that are summed at once, MiB of float32 */
+    enum reduce_dtype reduce_dtype;
     int64_t zero;      /* what the ranks share: 0: nothing, 1: the optimizer's state */
     int64_t rank;      /* not a key: the rank that compiles, 0 ... count - 1 */
     int64_t timeout;   /* seconds that a rank waits for another */

@@ -56,7 +56,7 @@ struct facts facts_of(const struct program *program)
         .sequences = micro_steps * c->data.batch_size,
         .tokens = micro_steps * c->data.batch_size * c->model.block_size,
         .weights = bytes[STORAGE_WEIGHTS],
-        .gradients = bytes[STORAGE_GRADIENTS],
+        .gradients = bytes[STORAGE_GRADIENTS] + bytes[STORAGE_REDUCED],
         .optimizer = bytes[STORAGE_MOMENT1] + bytes[STORAGE_MOMENT2],
         .copies = bytes[STORAGE_COPY] + bytes[STORAGE_PACKED] + bytes[STORAGE_AMAX],
         .magnitudes = bytes[STORAGE_AMAX],

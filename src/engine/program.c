@@ -71,6 +71,7 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
                    : c->ranks.overlap == OVERLAP_PARAMETER ? SHARD_PARAMETER
                                                            : SHARD_BUCKET,
         .bucket_elements = shard_bucket_elements(c),
+        .reduce = shards_reduce_bf16(c) ? DT_BF16 : DT_F32,
         .zero = shards_state(c),
         .packing = packing,
         .kernels = kernels};
@@ -295,8 +296,8 @@ static enum status build(struct program *p, enum graph_kind kind, struct arena *
 /* Code that writes a whole range also writes the padding after its last parameter. */
 static void reserve_ranges(struct program *p)
 {
-    for (int i = STORAGE_WEIGHTS; i <= STORAGE_COPY; i++) {
-        enum dtype dtype = i == STORAGE_COPY ? DT_BF16 : DT_F32;
+    for (int i = STORAGE_WEIGHTS; i <= STORAGE_REDUCED; i++) {
+        enum dtype dtype = i >= STORAGE_COPY ? DT_BF16 : DT_F32;
         bool shared = i == STORAGE_MOMENT1 || i == STORAGE_MOMENT2;
         if (shared && shards_state(p->config)) continue;
         int64_t whole = p->model.elements * dtype_size(dtype);

@@ -7,6 +7,11 @@ bool shards_state(const struct config *c)
     return c->ranks.zero > 0 && c->ranks.count > 1;
 }
 
+bool shards_reduce_bf16(const struct config *c)
+{
+    return c->ranks.reduce_dtype == REDUCE_BFLOAT16 && c->ranks.count > 1;
+}
+
 int64_t shard_bucket_elements(const struct config *c)
 {
     bool flat = c->ranks.overlap == OVERLAP_FLAT;

@@ -15,6 +15,8 @@ struct shard_part {
 
 /* Whether the ranks share the optimizer's state. */
 bool shards_state(const struct config *c);
+/* Whether the ranks sum gradients in bf16, in STORAGE_REDUCED. */
+bool shards_reduce_bf16(const struct config *c);
 /* Elements of a bucket but the last. */
 int64_t shard_bucket_elements(const struct config *c);
 /* The number of buckets of a range. */

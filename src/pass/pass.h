@@ -29,6 +29,7 @@ struct pass_options {
     int ranks;                /* that sum the gradients of this graph; 0 and 1: none */
     enum pass_overlap overlap;
     int64_t bucket_elements;            /* the range of the gradients is cut at multiples of this */
+    enum dtype reduce; /* DT_F32; DT_BF16: sums are in bf16, in STORAGE_REDUCED */
     bool zero;                          /* a rank gets the sum in its shards alone */
     const struct pass_packing *packing; /* NULL: weights are not packed */
     const struct pass_kernels *kernels; /* NULL: no fusion that is faster with some kernels only */

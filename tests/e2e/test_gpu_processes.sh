@@ -1,6 +1,6 @@
 #!/bin/sh
-# Ranks that are processes with a GPU each, emulated, joined by a stand-in for NCCL: losses are those
-# of one rank, however gradients are summed; captured steps.
+# Ranks that are processes with a GPU each, emulated, joined by a stand-in for NCCL: losses are
+# those of one rank, however and in whichever type gradients are summed; captured steps.
 # test: slow; the GPUs are emulated
 # shellcheck disable=SC2086
 . "$(dirname "$0")/gpu.sh"
@@ -55,4 +55,21 @@ near replayed one 1e-5
 train four --gradient_accumulation_steps=4
 train four2 $two --gradient_accumulation_steps=4 --replay=true
 near four2 four 1e-5
+
+# sums in bf16: a gradient has three digits, a loss four
+train half $two --reduce_dtype=bfloat16
+near half one 1e-3
+cmp -s half/ckpt/00000$steps/model.safetensors bucket/ckpt/00000$steps/model.safetensors &&
+    fail "reduce_dtype=bfloat16: the weights of float32"
+train one16 --dtype=bfloat16
+train half16 $two --dtype=bfloat16 --reduce_dtype=bfloat16 --replay=true
+near half16 one16 1e-3
+train zero16 $two --dtype=bfloat16 --reduce_dtype=bfloat16 --zero=1
+near zero16 half16 1e-5
+train half4 $two --gradient_accumulation_steps=4 --reduce_dtype=bfloat16
+near half4 four 1e-3
+expect 1 "processes with a GPU each" "$STROBE" train tiny.conf $short --ranks=2 \
+    --ranks_by=threads --reduce_dtype=bfloat16 --out_dir=no
+expect 1 "needs a GPU for each rank" "$STROBE" train tiny.conf $short --ranks=2 --device=cpu \
+    --reduce_dtype=bfloat16 --out_dir=no
 echo ok

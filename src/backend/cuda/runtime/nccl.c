@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NCCL_SUCCESS = 0, NCCL_FLOAT = 7, NCCL_SUM = 0, NOTES = 1024 };
+enum { NCCL_SUCCESS = 0, NCCL_FLOAT = 7, NCCL_BFLOAT16 = 9, NCCL_SUM = 0, NOTES = 1024 };
 
 typedef struct ncclComm *comm;
 struct nccl_id {
@@ -89,51 +89,57 @@ enum status nccl_open(struct nccl **ret, struct communicator *c)
     return st;
 }
 
-/* In place, as NCCL wants it: shard r is `each` floats from r * each on. The last shards of a range
- * may be shorter; then each is a call of its own to its rank or from it. */
-static enum status shards(struct nccl *n, bool scatter, float *data, int64_t count, CUstream s)
+static int number_of(const struct type *t)
+{
+    return t->dtype == DT_BF16 ? NCCL_BFLOAT16 : NCCL_FLOAT;
+}
+
+/* In place, as NCCL wants it: shard r is `each` elements from r * each on. The last shards of a
+ * range may be shorter; then each is a call of its own to its rank or from it. */
+static enum status shards(struct nccl *n, bool scatter, char *data, const struct type *t,
+                          CUstream s)
 {
     const struct library *l = n->library;
+    int64_t count = type_elements(t), bytes = dtype_size(t->dtype);
     struct group_shard own = group_shard(count, n->ranks, n->rank);
     size_t each = (size_t)(own.end - own.first);
-    float *mine = data + own.first;
+    char *mine = data + own.first * bytes;
+    int type = number_of(t);
     if (count == (int64_t)each * n->ranks)
         return scatter
-                   ? check(n,
-                           l->ncclReduceScatter(data, mine, each, NCCL_FLOAT, NCCL_SUM, n->comm, s),
+                   ? check(n, l->ncclReduceScatter(data, mine, each, type, NCCL_SUM, n->comm, s),
                            "reduce shards")
-                   : check(n, l->ncclAllGather(mine, data, each, NCCL_FLOAT, n->comm, s),
+                   : check(n, l->ncclAllGather(mine, data, each, type, n->comm, s),
                            "gather shards");
     TRY(check(n, l->ncclGroupStart(), "group calls"));
     for (int r = 0; r < n->ranks; r++) {
         struct group_shard of = group_shard(count, n->ranks, r);
-        float *x = data + of.first;
+        char *x = data + of.first * bytes;
         size_t size = (size_t)(of.end - of.first);
         if (!size) continue;
-        TRY(scatter ? check(n, l->ncclReduce(x, x, size, NCCL_FLOAT, NCCL_SUM, r, n->comm, s),
-                            "reduce a shard")
-                    : check(n, l->ncclBroadcast(x, x, size, NCCL_FLOAT, r, n->comm, s),
-                            "gather a shard"));
+        TRY(scatter
+                ? check(n, l->ncclReduce(x, x, size, type, NCCL_SUM, r, n->comm, s),
+                        "reduce a shard")
+                : check(n, l->ncclBroadcast(x, x, size, type, r, n->comm, s), "gather a shard"));
     }
     return check(n, l->ncclGroupEnd(), "group calls");
 }
 
-enum status nccl_run(struct nccl *n, enum collective what, float *data, int64_t count,
+enum status nccl_run(struct nccl *n, enum collective what, void *data, const struct type *t,
                      CUstream stream)
 {
     const struct library *l = n->library;
-    size_t size = (size_t)count;
+    size_t size = (size_t)type_elements(t);
+    int type = number_of(t);
     switch (what) {
     case COLLECTIVE_ALL_REDUCE:
-        return check(n, l->ncclAllReduce(data, data, size, NCCL_FLOAT, NCCL_SUM, n->comm, stream),
-                     "sum");
+        return check(n, l->ncclAllReduce(data, data, size, type, NCCL_SUM, n->comm, stream), "sum");
     case COLLECTIVE_REDUCE_SCATTER:
-        return shards(n, true, data, count, stream);
+        return shards(n, true, data, t, stream);
     case COLLECTIVE_ALL_GATHER:
-        return shards(n, false, data, count, stream);
+        return shards(n, false, data, t, stream);
     case COLLECTIVE_BROADCAST:
-        return check(n, l->ncclBroadcast(data, data, size, NCCL_FLOAT, 0, n->comm, stream),
-                     "broadcast");
+        return check(n, l->ncclBroadcast(data, data, size, type, 0, n->comm, stream), "broadcast");
     case COLLECTIVE_GATHER:
     case COLLECTIVE_TELL:
         break;

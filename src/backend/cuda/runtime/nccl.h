@@ -4,6 +4,7 @@
 
 #include "backend/communicator.h"
 #include "backend/cuda/runtime/driver.h"
+#include "graph/op.h"
 
 struct device_library;
 struct nccl;
@@ -11,8 +12,8 @@ struct nccl;
 /* Joins the GPUs of all ranks, whose communicator carries the id; each needs a GPU of its own. All
  * ranks call it, on the current device. */
 enum status nccl_open(struct nccl **ret, struct communicator *c);
-/* Enqueues a collective on n floats of the device, in place; may be captured. */
-enum status nccl_run(struct nccl *n, enum collective what, float *data, int64_t count,
+/* Enqueues a collective on f32 or bf16 memory of the device, in place; may be captured. */
+enum status nccl_run(struct nccl *n, enum collective what, void *data, const struct type *t,
                      CUstream stream);
 /* Notes the event that ends the collective on this memory; the event of the last one. */
 void nccl_note(struct nccl *n, const void *data, CUevent event);
