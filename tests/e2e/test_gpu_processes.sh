@@ -1,6 +1,7 @@
 #!/bin/sh
 # Ranks that are processes with a GPU each, emulated, joined by a stand-in for NCCL: losses are
-# those of one rank, however and in whichever type gradients are summed; captured steps.
+# those of one rank, however and in whichever type gradients are summed; captured steps; a rank that
+# fails, ends or hangs.
 # test: slow; the GPUs are emulated
 # shellcheck disable=SC2086
 . "$(dirname "$0")/gpu.sh"
@@ -72,4 +73,48 @@ expect 1 "processes with a GPU each" "$STROBE" train tiny.conf $short --ranks=2 
     --ranks_by=threads --reduce_dtype=bfloat16 --out_dir=no
 expect 1 "needs a GPU for each rank" "$STROBE" train tiny.conf $short --ranks=2 --device=cpu \
     --reduce_dtype=bfloat16 --out_dir=no
+
+# failed WORDS HOW...: the training ends within a minute, with one sentence, as the stand-in fails
+failed() {
+    words=$1
+    shift
+    began=$(date +%s)
+    rm -rf broken
+    env "$@" "$STROBE" train tiny.conf --out_dir=broken $short $two --rank_timeout=4 \
+        --max_iters=20 >out 2>&1 && fail "$*: it did not fail"
+    [ $(($(date +%s) - began)) -lt 60 ] || fail "$*: it ended only after a minute"
+    grep -q -- "$words" out || fail "$*: no '$words' in: $(cat out)"
+    [ "$(grep '^strobe: ' out | grep -vc ': warning: ')" = 1 ] ||
+        fail "$*: not one sentence: $(cat out)"
+    echo "$*: $(grep '^strobe: ' out | grep -v ': warning: ')"
+}
+failed "rank 1 .*NCCL cannot join the GPUs" EMU_NCCL=init
+failed "rank 1 .*NCCL cannot sum: internal error" EMU_NCCL=call EMU_NCCL_AFTER=3
+failed "NCCL cannot sum over the ranks" EMU_NCCL=async EMU_NCCL_AFTER=3 EMU_NCCL_RANK=0
+failed "rank 1 .*NCCL cannot sum over the ranks" EMU_NCCL=async EMU_NCCL_AFTER=3
+failed "all ranks wait" EMU_NCCL=hang EMU_NCCL_AFTER=3
+
+# ended SIGNAL WORDS: a signal to the second rank ends the training within half a minute, with one
+# sentence, and a whole checkpoint
+ended() {
+    rm -rf endless
+    run="train tiny.conf --out_dir=$work/endless"
+    "$STROBE" $run $short $two --rank_timeout=4 --max_iters=100000 \
+        --eval_interval=2 >log 2>out &
+    pid=$!
+    while [ "$(ls endless/ckpt 2>/dev/null | wc -l)" -lt 1 ]; do sleep 0.1; done
+    second=$(pgrep -f "$run" | sort -n | tail -n 1)
+    kill "-$1" "$second"
+    began=$(date +%s)
+    wait $pid && fail "SIG$1: exit code 0"
+    seconds=$(($(date +%s) - began))
+    [ $seconds -lt 30 ] || fail "SIG$1: all ended only after $seconds s"
+    grep -q "rank 1 (process $second on .*) $2" out || fail "SIG$1: $(cat out)"
+    [ "$(grep '^strobe: ' out | grep -vc ': warning: \|: rank 0 .* has ended$')" = 1 ] ||
+        fail "SIG$1: not one sentence: $(cat out)"
+    "$STROBE" eval endless >log || fail "SIG$1: the checkpoint cannot be read"
+    echo "SIG$1, after $seconds s: $(grep '^strobe: ' out | grep -v ': warning: ')"
+}
+ended KILL "has ended"
+ended STOP "is stopped"
 echo ok
