@@ -125,6 +125,7 @@ struct mpi_link {
     bool failed;            /* MPI is left as it is: the process ends */
     int lost;               /* the rank that ended or did not answer; -1: none */
     struct peer *peer;      /* of each rank */
+    bool all_wait;          /* and found that out from outside */
     struct waiting outside; /* for others, but not in a call */
 };
 
@@ -219,7 +220,8 @@ static enum status fail_late(struct mpi_link *l)
     }
     while (missing < l->ranks && waits[missing]) missing++;
     free(waits);
-    if (missing == l->ranks)
+    l->all_wait = missing == l->ranks;
+    if (l->all_wait)
         return fail(ST_DEVICE,
                     "all ranks wait, and no one answered for %lld s; set rank_timeout to more if a "
                     "step may take so long",
@@ -402,7 +404,7 @@ static enum status look_outside(void *link, int64_t waited_ns)
         w->late = w->late ? w->late : HEAP_NEW(MPI_Request, l->ranks);
     }
     enum status st = look(l, w, now_ns);
-    l->failed |= st != ST_OK;
+    l->failed |= st != ST_OK && !l->all_wait; /* else the others are told */
     return st;
 }
 
