@@ -271,7 +271,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TEST_HELPERS) | $(LIBRARY)
 # of its fibers.
 CXX_THERE := $(shell command -v $(CXX) 2>/dev/null)
 EMULATOR := $(if $(and $(HAS_CUDA),$(CXX_THERE),$(filter release,$(MODE))),$(addprefix $(BUILD)/emulator/,\
-                 libcuda.so.1 libnvrtc.so.13 libcublasLt.so.13 libnvidia-ml.so.1 without.so \
+                 libcuda.so.1 libnvrtc.so.13 libcublasLt.so.13 libnvidia-ml.so.1 libnccl.so.2 without.so \
                  $(if $(CUPTI),libcupti.so.13) $(if $(NVTX),listener.so)))
 EMULATED := tests/emulator
 EMULATOR_HEADERS := $(wildcard $(EMULATED)/*.hpp)
@@ -291,6 +291,8 @@ $(BUILD)/emulator/libcublasLt.so.13: $(EMULATED)/cublaslt.cpp $(BUILD)/emulator/
 $(BUILD)/emulator/libcublasLt.so.13: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/emulator/libnvidia-ml.so.1: $(EMULATED)/nvml.cpp $(BUILD)/emulator/libcuda.so.1
 $(BUILD)/emulator/libnvidia-ml.so.1: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
+$(BUILD)/emulator/libnccl.so.2: $(EMULATED)/nccl.cpp $(BUILD)/emulator/libcuda.so.1
+$(BUILD)/emulator/libnccl.so.2: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/emulator/libcupti.so.13: $(addprefix $(EMULATED)/,cupti.cpp cupti_ranges.cpp) $(BUILD)/emulator/libcuda.so.1
 $(BUILD)/emulator/libcupti.so.13: EMULATOR_FLAGS := -Wl,-rpath,'$$ORIGIN'
 $(addprefix $(BUILD)/emulator/,without.so listener.so): $(BUILD)/emulator/%.so: $(EMULATED)/%.c

@@ -82,6 +82,10 @@ struct collective_record {
 void communicator_record(struct communicator *c, struct collective_record *record, int64_t most);
 /* How long a rank waits for another. */
 void communicator_set_timeout(struct communicator *c, int64_t seconds);
+/* For a rank that has waited for others elsewhere than in these calls: fails if one of them
+ * reported a failure or has ended, and after rank_timeout, naming the rank that does not wait as
+ * well. Ranks that are threads: never. */
+enum status communicator_look(struct communicator *c, int64_t waited_ns);
 /* Whether this rank reports a failure of all to the user: rank 0, or rank 1 where it is lost. */
 bool communicator_reports(const struct communicator *c);
 /* Ends the calls of all ranks, now and later, by the failure of this thread. When it returns, no

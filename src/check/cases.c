@@ -590,6 +590,7 @@ static const struct op_case cases[] = {
     {OP_KEEP_ELSE, "large, wide", .in = {{F(257,513)}, {F(257,513), FILL_WIDE, .fixed = true}}},
     {OP_CHAIN, "a choice", .attr = {.chain = &choice_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129), FILL_POSITIVE}, {F(67,129)}}},
     ATTENTION_UNSCALED
+    REDUCED_CASES
 };
 /* clang-format on */
 

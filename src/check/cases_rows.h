@@ -25,6 +25,15 @@
     {OP_CROSS_ENTROPY_BOTH, LEARNED("learned, padded", 65, 7, 131, 128), SCALAR(0.75)}}, \
     {OP_CROSS_ENTROPY_BOTH, LEARNED("learned, 2051 columns", 2051, 0, 5, 2053), SCALAR(0.75)}}, \
     {OP_CROSS_ENTROPY_BOTH, LEARNED("learned, 5000 columns", 4999, 1234, 3, 5000), SCALAR(0.75)}},
+/* Gradients that ranks summed in bf16. */
+#define REDUCED_CASES \
+    {OP_ADAMW, "bf16 gradient", .attr = {.adamw = {0.9, 0.95, 1e-8, 0.1, 1003}}, \
+     .in = {{F(2051), .wide = true}, {F(2051), .wide = true}, {F(2051), FILL_POSITIVE, .wide = true}, {F(2051)}, ADAMW_SCALARS}}, \
+    {OP_SGDM, "bf16 gradient", .attr = {.sgd = {0.9, 0.1, 1003}}, .in = {{F(2051), .wide = true}, {F(2051), .wide = true}, {F(2051)}, SGD_SCALARS}}, \
+    {OP_ADAMW_COPY, "bf16 gradient", .attr = {.adamw = {0.9, 0.95, 1e-8, 0.1, 1003}}, \
+     .in = {{F(2051), .wide = true}, {F(2051), .wide = true}, {F(2051), FILL_POSITIVE, .wide = true}, COPY(2051), {F(2051)}, ADAMW_SCALARS}}, \
+    {OP_SGDM_COPY, "bf16 gradient", .attr = {.sgd = {0.9, 0.1, 1003}}, .in = {{F(2051), .wide = true}, {F(2051), .wide = true}, COPY(2051), {F(2051)}, SGD_SCALARS}},
+
 /* clang-format on */
 
 #endif

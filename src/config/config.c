@@ -349,6 +349,9 @@ static enum status check_units(const struct config *c)
                               "sums gradients block by block");
     if (c->plan.dtype == PRECISION_FLOAT8)
         return fail(ST_UNSUPPORTED, "zero=3 does not know dtype=float8; use dtype=bfloat16");
+    if (c->ranks.reduce_dtype == REDUCE_BFLOAT16)
+        return fail(ST_UNSUPPORTED, "zero=3 sums gradients in float32 alone; use "
+                                    "reduce_dtype=float32, or zero=1");
     if (c->plan.pack_weights == PACKING_TRUE)
         return fail(ST_USAGE, "pack_weights=true: with zero=3 a rank has no weights to pack; leave "
                               "it at auto");

@@ -49,6 +49,8 @@ enum recompute { RECOMPUTE_NONE, RECOMPUTE_GELU, RECOMPUTE_BLOCK };
 enum { RECOMPUTE_MOST = 1024 }; /* blocks */
 /* When gradients are summed over the ranks. */
 enum overlap { OVERLAP_NONE, OVERLAP_FLAT, OVERLAP_PARAMETER, OVERLAP_BUCKET };
+/* The type in which gradients are summed over the ranks. */
+enum reduce_dtype { REDUCE_FLOAT32, REDUCE_BFLOAT16 };
 /* How ranks communicate: as threads of one process, or as processes by MPI. */
 enum ranks_by { RANKS_AUTO, RANKS_THREADS, RANKS_MPI };
 /* The table of optimizers, in engine/optimizer.c, has this order. */
@@ -122,7 +124,8 @@ struct config_ranks {
     int64_t count; /* processes or threads that share the micro-batches of a step; 1: no sharing */
     enum ranks_by by;
     enum overlap overlap;
-    int64_t bucket_mb; /* size of a bucket of gradients, MiB */
+    int64_t bucket_mb; /* size of a bucket of gradients, MiB of float32 */
+    enum reduce_dtype reduce_dtype;
     /* ZeRO stage: 0: ranks split nothing, 1: they split the optimizer's state, 3: also weights and
      * gradients. */
     int64_t zero;

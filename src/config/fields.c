@@ -19,6 +19,7 @@ static const char *const recomputes[] = {"none", "gelu", "block", "block:N", NUL
 static const char *const tunes[] = {"auto", "off", NULL};
 static const char *const replays[] = {"false", "true", "auto", NULL};
 static const char *const overlaps[] = {"none", "flat", "parameter", "bucket", NULL};
+static const char *const reduce_dtypes[] = {"float32", "bfloat16", NULL};
 static const char *const zeros[] = {"0", "1", "3", NULL};
 static const char *const ranks_words[] = {"auto", "threads", "mpi", NULL};
 static const char *const packings[] = {"auto", "false", "true", NULL};
@@ -121,7 +122,8 @@ const struct field fields[] = {
     INT ("ranks",          ranks.count,          0, "1",        1, 1024,         "ranks that share the micro-batches of a step (data parallel); gradient_accumulation_steps must be a multiple, so the batch of a step stays the same"),
     ENUM("ranks_by",       ranks.by,             0, "auto",     enum ranks_by, ranks_words, "what joins the ranks; threads: one process with a thread for each rank; mpi: a process for each, started by mpirun; auto: mpi where it is installed, else threads; on a GPU, which ranks share, threads"),
     ENUM("overlap",        ranks.overlap,        0, "bucket",   enum overlap, overlaps, "when gradients are summed over the ranks; none: after the backward pass, one parameter after another; flat: after it, all at once; parameter: each when it is ready; bucket: as many as fill bucket_mb when they are ready"),
-    INT ("bucket_mb",      ranks.bucket_mb,      0, "25",       1, 65536,        "size in MiB from which a bucket of gradients is summed (overlap=bucket)"),
+    INT ("bucket_mb",      ranks.bucket_mb,      0, "25",       1, 65536,        "size in MiB of float32 from which a bucket of gradients is summed (overlap=bucket)"),
+    ENUM("reduce_dtype",   ranks.reduce_dtype,   0, "float32",  enum reduce_dtype, reduce_dtypes, "type in which gradients are summed over the ranks; bfloat16: half the bytes over the link, with a GPU for each rank; several micro-steps of a rank are still summed in float32"),
     PICK("zero",           ranks.zero,           0, "0",        zeros, "what the ranks share instead of having all of it; 0: nothing; 1: the state of the optimizer and its work (ZeRO stage 1), with overlap=flat or bucket; 3: weights and gradients, too (ZeRO stage 3), with overlap=none or bucket"),
     INT ("rank_timeout",   ranks.timeout,        0, "30",       1, 86400,        "seconds that a rank waits for another before all end"),
 

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "engine/shards.h"
 #include "model/model.h"
 
 #include <string.h>
@@ -118,6 +119,9 @@ enum status device_check(const struct config *c, const struct backend *b, const 
                     "replay=false",
                     (long long)c->ranks.count);
     if (strcmp(name, "cpu")) return ST_OK;
+    if (shards_reduce_bf16(c))
+        return fail(ST_UNSUPPORTED, "reduce_dtype=bfloat16 needs a GPU for each rank, and this run "
+                                    "uses the CPU; use reduce_dtype=float32");
     if (c->plan.dtype == PRECISION_TFLOAT32)
         return fail(ST_UNSUPPORTED,
                     "dtype=tfloat32 needs a CUDA device, and this run uses the CPU; use "

@@ -4,6 +4,7 @@
 #include "base/host.h"
 #include "engine/device.h"
 #include "engine/fit.h"
+#include "engine/shards.h"
 #include "engine/tune.h"
 
 #include <string.h>
@@ -53,6 +54,9 @@ static enum status check_ranks(const struct config *c, unsigned kinds,
     if (share && ranks > RANKS_ON_DEVICE && strcmp(device_backend(c), "cpu") != 0)
         return fail(ST_UNSUPPORTED, "ranks = %d: at most %d ranks share a GPU; use --ranks=%d",
                     ranks, RANKS_ON_DEVICE, RANKS_ON_DEVICE);
+    if (share && shards_reduce_bf16(c))
+        return fail(ST_UNSUPPORTED, "reduce_dtype=bfloat16: NCCL sums in it, for ranks that are "
+                                    "processes with a GPU each; threads use reduce_dtype=float32");
     if (communicator || c->ranks.count <= 1 || !sums) return ST_OK;
     return fail(ST_UNSUPPORTED,
                 "ranks = %lld: this command runs one rank; `strobe train`, `profile`, `ladder` and "

@@ -56,7 +56,7 @@ struct facts facts_of(const struct program *program)
         .sequences = (double)sequences,
         .tokens = (double)(sequences * c->model.block_size),
         .weights = (double)b[STORAGE_WEIGHTS],
-        .gradients = (double)b[STORAGE_GRADIENTS],
+        .gradients = (double)(b[STORAGE_GRADIENTS] + b[STORAGE_REDUCED]),
         .optimizer = (double)(b[STORAGE_MOMENT1] + b[STORAGE_MOMENT2]),
         .copies = (double)(b[STORAGE_COPY] + b[STORAGE_PACKED] + b[STORAGE_AMAX]),
         .magnitudes = (double)b[STORAGE_AMAX],

@@ -132,7 +132,8 @@ static void add_parameters(const struct program *program, int last, struct memor
     } ranges[] = {{STORAGE_WEIGHTS, MEMORY_WEIGHTS, 4},
                   {STORAGE_GRADIENTS, MEMORY_GRADIENTS, 4},
                   {o->state[0].storage, MEMORY_OPTIMIZER, 4 * o->states},
-                  {STORAGE_COPY, MEMORY_COPIES, 2}};
+                  {STORAGE_COPY, MEMORY_COPIES, 2},
+                  {STORAGE_REDUCED, MEMORY_GRADIENTS, 2}};
     for (int r = 0; r < COUNT_OF(ranges); r++) {
         int64_t bytes = program->bytes[ranges[r].storage];
         if (!ranges[r].size || !bytes) continue;
@@ -157,7 +158,7 @@ static void add_parameters(const struct program *program, int last, struct memor
                                       .offset = -1,
                                       .last = last};
             t.bytes = type_elements(&p->type) * ranges[r].size;
-            if (ranges[r].storage == STORAGE_COPY) t.type.dtype = DT_BF16;
+            if (ranges[r].size == 2) t.type.dtype = DT_BF16;
             add(list, t);
         }
     }
@@ -178,7 +179,7 @@ void memory_tensors(const struct program *program, const struct memory_moment *m
     const struct node *n = &p->graph->node[m->step];
     struct stays stays;
     plan_stays(p, &stays, a);
-    enum { BLOCKS = 5, RANGES = 4 };
+    enum { BLOCKS = 5, RANGES = 5 };
     int most = stays.n + RANGES * program->model.parameters + BLOCKS + 1;
     *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, most)};
     for (int i = 0; i < stays.n; i++)

@@ -61,12 +61,22 @@ static value leaf(struct graph *g, const struct parameter *p, enum storage stora
     return g_leaf_named(g, storage, p->name, p->type, p->offset);
 }
 
-static value gradient_norm(struct graph *g, const struct model *m)
+/* Elements first ... of the gradients, summed over the ranks. */
+static value gradient_range(struct graph *g, const struct config *c, const char *name,
+                            struct type t, int64_t first)
+{
+    bool reduced = shards_reduce_bf16(c);
+    t.dtype = reduced ? DT_BF16 : DT_F32;
+    return g_leaf_named(g, reduced ? STORAGE_REDUCED : STORAGE_GRADIENTS, name, t, first);
+}
+
+static value gradient_norm(struct graph *g, const struct model *m, const struct config *c)
 {
     value sum = {0};
     struct graph_scope here = graph_enter(g, "grad_norm", -1);
     for (int i = 0; i < m->parameters; i++) {
-        value s = g_sum_squares(g, leaf(g, &m->parameter[i], STORAGE_GRADIENTS));
+        const struct parameter *p = &m->parameter[i];
+        value s = g_sum_squares(g, gradient_range(g, c, p->name, p->type, p->offset));
         sum = i ? g_add(g, sum, s) : s;
     }
     value norm = m->parameters ? g_sqrt(g, sum) : g_fill(g, type_scalar(DT_F32), 0);
@@ -82,12 +92,13 @@ static value clip_coefficient(struct graph *g, value norm, double clip)
     return g_at_most(g, ratio, 1);
 }
 
-static struct optimizer_operands operands_of(struct graph *g, const struct optimizer *o,
-                                             const struct parameter *p)
+static struct optimizer_operands operands_of(struct graph *g, const struct config *c,
+                                             const struct optimizer *o, const struct parameter *p)
 {
     struct optimizer_operands in = {.weights = leaf(g, p, STORAGE_WEIGHTS)};
     for (int k = 0; k < o->states; k++) in.state[k] = leaf(g, p, o->state[k].storage);
-    in.gradient = graph_find_leaf(g, STORAGE_GRADIENTS, p->name);
+    in.gradient =
+        graph_find_leaf(g, shards_reduce_bf16(c) ? STORAGE_REDUCED : STORAGE_GRADIENTS, p->name);
     return in;
 }
 
@@ -127,11 +138,11 @@ static void update_all(struct graph *g, const struct model *m, const struct conf
     const struct config_train *c = &config->train;
     value input[OPTIMIZER_INPUTS] = {{0}};
     add_inputs(g, o, input);
-    value clip = add_clip(g, c, gradient_norm(g, m));
+    value clip = add_clip(g, c, gradient_norm(g, m, config));
     struct graph_scope top = {g->scope, g->layer};
     for (int i = 0; i < m->parameters; i++) {
         const struct parameter *p = &m->parameter[i];
-        struct optimizer_operands in = operands_of(g, o, p);
+        struct optimizer_operands in = operands_of(g, config, o, p);
         memcpy(in.input, input, sizeof input);
         in.clip = clip;
         g->scope = p->name;
@@ -161,22 +172,28 @@ static int64_t place_of(const struct config *c, const struct shard_part *s)
     return shards_weights(c) ? s->state : s->first;
 }
 
-/* The sum of the squares of this rank's shards, then of all ranks. It is kept behind the
- * gradients. */
+/* One float behind the gradients. */
+static value norm_leaf(struct graph *g, const struct model *m, const struct config *c)
+{
+    int64_t end = shards_weights(c) ? shard_state_elements(c, m) : m->elements;
+    return shards_reduce_bf16(c) ? range_leaf(g, STORAGE_REDUCED, end / 2, 1)
+                                 : range_leaf(g, STORAGE_GRADIENTS, end, 1);
+}
+
+/* The sum of the squares of this rank's shards, then of all ranks. */
 static value shared_norm(struct graph *g, const struct model *m, const struct config *c)
 {
     struct graph_scope here = graph_enter(g, "grad_norm", -1);
     value sum = g_fill(g, type_scalar(DT_F32), 0);
-    int64_t end = shards_weights(c) ? shard_state_elements(c, m) : m->elements;
     for (int64_t k = 0; k < shard_buckets(c, m); k++) {
         struct shard_part s = shard_of_bucket(c, m, k);
         if (!s.elements) continue;
-        value x = range_leaf(g, STORAGE_GRADIENTS, place_of(c, &s), s.elements);
+        value x = gradient_range(g, c, "shard", type_1d(DT_F32, s.elements), place_of(c, &s));
         sum = g_add(g, sum, g_sum_squares(g, x));
     }
-    g_store(g, range_leaf(g, STORAGE_GRADIENTS, end, 1), sum);
-    collective(g, OP_ALL_REDUCE, c, range_leaf(g, STORAGE_GRADIENTS, end, 1));
-    sum = collective(g, OP_AWAIT, c, range_leaf(g, STORAGE_GRADIENTS, end, 1));
+    g_store(g, norm_leaf(g, m, c), sum);
+    collective(g, OP_ALL_REDUCE, c, norm_leaf(g, m, c));
+    sum = collective(g, OP_AWAIT, c, norm_leaf(g, m, c));
     value norm = g_sqrt(g, sum);
     graph_leave(g, here);
     return norm;
@@ -223,8 +240,9 @@ static void update_shards(struct graph *g, const struct model *m, const struct c
         int64_t decayed = decay_end(m, &all);
         struct optimizer_operands in = {.clip = clip};
         memcpy(in.input, input, sizeof input);
-        in.weights = range_leaf(g, STORAGE_WEIGHTS, place_of(config, &s), s.elements);
-        in.gradient = range_leaf(g, STORAGE_GRADIENTS, place_of(config, &s), s.elements);
+        int64_t place = place_of(config, &s);
+        in.weights = range_leaf(g, STORAGE_WEIGHTS, place, s.elements);
+        in.gradient = gradient_range(g, config, "shard", type_1d(DT_F32, s.elements), place);
         for (int i = 0; i < o->states; i++)
             in.state[i] = range_leaf(g, o->state[i].storage, s.state, s.elements);
         g->scope = arena_printf(g->arena, "shard.%lld", (long long)k);

@@ -79,6 +79,7 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
                    : c->ranks.overlap == OVERLAP_PARAMETER ? SHARD_PARAMETER
                                                            : SHARD_BUCKET,
         .bucket_elements = shard_bucket_elements(c),
+        .reduce = shards_reduce_bf16(c) ? DT_BF16 : DT_F32,
         .zero = shards_state(c),
         .units = units_of(kind, c, m),
         .packing = packing,
@@ -305,8 +306,8 @@ static enum status build(struct program *p, enum graph_kind kind, struct arena *
 /* Code that writes a whole range also writes the padding after its last parameter. */
 static void reserve_ranges(struct program *p)
 {
-    for (int i = STORAGE_WEIGHTS; i <= STORAGE_COPY; i++) {
-        enum dtype dtype = i == STORAGE_COPY ? DT_BF16 : DT_F32;
+    for (int i = STORAGE_WEIGHTS; i <= STORAGE_REDUCED; i++) {
+        enum dtype dtype = i >= STORAGE_COPY ? DT_BF16 : DT_F32;
         bool state = i == STORAGE_MOMENT1 || i == STORAGE_MOMENT2;
         if (state ? shards_state(p->config) : shards_weights(p->config)) continue;
         int64_t whole = p->model.elements * dtype_size(dtype);

@@ -12,6 +12,11 @@ bool shards_weights(const struct config *c)
     return c->ranks.zero == 3 && c->ranks.count > 1;
 }
 
+bool shards_reduce_bf16(const struct config *c)
+{
+    return c->ranks.reduce_dtype == REDUCE_BFLOAT16 && c->ranks.count > 1;
+}
+
 int64_t shard_bucket_elements(const struct config *c)
 {
     bool flat = c->ranks.overlap == OVERLAP_FLAT;

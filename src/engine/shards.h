@@ -18,9 +18,11 @@ struct shard_part {
 
 /* Whether the ranks share the optimizer's state. */
 bool shards_state(const struct config *c);
-/* Whether they share the weights and gradients, too. */
+/* Whether the ranks split the weights and gradients, too. */
 bool shards_weights(const struct config *c);
-/* Elements of a bucket but the last, with zero=1. */
+/* Whether the ranks sum gradients in bf16, in STORAGE_REDUCED. */
+bool shards_reduce_bf16(const struct config *c);
+/* Elements of each bucket except the last, with zero < 3. */
 int64_t shard_bucket_elements(const struct config *c);
 /* The number of buckets of a range. */
 int64_t shard_buckets(const struct config *c, const struct model *m);

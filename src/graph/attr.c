@@ -9,8 +9,8 @@ static const char *const storage_names[STORAGE_COUNT] = {
     [STORAGE_INPUT] = "input",     [STORAGE_WEIGHTS] = "weights", [STORAGE_GRADIENTS] = "gradients",
     [STORAGE_MOMENT1] = "moment1", [STORAGE_MOMENT2] = "moment2", [STORAGE_COPY] = "copy",
     [STORAGE_PACKED] = "packed",   [STORAGE_CACHE] = "cache",     [STORAGE_STAGED] = "staged",
-    [STORAGE_RANDOM] = "drawn",    [STORAGE_ARENA] = "arena",     [STORAGE_AMAX] = "amax",
-    [STORAGE_UNIT] = "unit",
+    [STORAGE_REDUCED] = "reduced", [STORAGE_RANDOM] = "drawn",    [STORAGE_ARENA] = "arena",
+    [STORAGE_AMAX] = "amax",       [STORAGE_UNIT] = "unit",
 };
 
 /* The kind of a member of union attr. A member of another type does not compile. */

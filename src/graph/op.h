@@ -99,6 +99,7 @@ enum storage {
     STORAGE_MOMENT1,   /* AdamW's first moment, SGD's momentum */
     STORAGE_MOMENT2,   /* AdamW's second moment */
     STORAGE_COPY,      /* a bf16 copy of the weights, in the same layout */
+    STORAGE_REDUCED,   /* bf16 gradients as ranks sum them, in the same layout */
     STORAGE_PACKED,    /* weights in a matmul's packed layout */
     STORAGE_CACHE,     /* keys and values of earlier positions, while sampling */
     STORAGE_AMAX,      /* amax history of QUANTISE: the largest magnitudes of the last steps */

@@ -38,11 +38,11 @@ enum status shape_square(struct node *n, const struct type *in, const struct typ
     return shape_same(n, in, given, out);
 }
 
-/* (...) -> (1) */
+/* (...) -> (1); of bf16 in f32 */
 enum status shape_scalar(struct node *n, const struct type *in, const struct type *,
                          struct type *out)
 {
-    out[0] = type_scalar(in[0].dtype);
+    out[0] = type_scalar(in[0].dtype == DT_BF16 ? DT_F32 : in[0].dtype);
     n->n_out = 1;
     return ST_OK;
 }

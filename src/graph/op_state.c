@@ -13,13 +13,14 @@ enum status shape_state(struct node *n, const struct type *in, const struct type
     return shape_same(n, in, given, out);
 }
 
-/* The inputs are w, `states` tensors and g, all of one shape, then scalars. */
+/* The inputs are w, `states` tensors and g, all of one shape, then scalars. g may be bf16. */
 static enum status check_update(struct node *n, int states, const struct type *in, struct type *out)
 {
     int tensors = states + 2;
     for (int i = 1; i < tensors; i++)
-        if (!type_same(&in[i], &in[0]))
-            return fail(ST_USAGE, "weights, optimizer state and gradients differ in shape");
+        if (!type_same_shape(&in[i], &in[0]) ||
+            (in[i].dtype != in[0].dtype && !(i == tensors - 1 && in[i].dtype == DT_BF16)))
+            return fail(ST_USAGE, "weights, optimizer state and gradients differ in shape or type");
     for (int i = tensors; i < n->n_in; i++)
         if (type_elements(&in[i]) != 1) return fail(ST_USAGE, "the scalars need one element");
     for (int i = 0; i <= states; i++) out[i] = in[i];
@@ -73,11 +74,18 @@ static value decayed_part(struct graph *g, value x, int64_t decay_elements)
     return g_reshape(g, g_column_mask(g, row, decay_elements, 0), t);
 }
 
+/* The gradient in the type of the weights. */
+static value gradient_of(struct graph *g, value gradient, value weights)
+{
+    enum dtype dtype = graph_type(g, weights)->dtype;
+    return graph_type(g, gradient)->dtype == dtype ? gradient : g_cast(g, gradient, dtype);
+}
+
 /* AdamW (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2); epsilon is added to the root. */
 void expand_adamw(struct graph *g, const struct node *n, const value *in, value *out)
 {
     value w = in[0], lr = in[4], bias1 = in[5], bias2 = in[6];
-    value d = g_mul(g, in[3], in[7]);
+    value d = g_mul(g, gradient_of(g, in[3], in[0]), in[7]);
     int64_t decayed = n->attr.adamw.decay_elements;
     double b1 = n->attr.adamw.beta1, b2 = n->attr.adamw.beta2;
     if (decayed > 0) {
@@ -98,7 +106,7 @@ void expand_adamw(struct graph *g, const struct node *n, const value *in, value 
  * learning rate is outside the momentum. g += decay w; v = momentum v + g; w -= lr v. */
 void expand_sgdm(struct graph *g, const struct node *n, const value *in, value *out)
 {
-    value d = g_mul(g, in[2], in[4]);
+    value d = g_mul(g, gradient_of(g, in[2], in[0]), in[4]);
     int64_t decayed = n->attr.sgd.decay_elements;
     if (decayed > 0) {
         value decay = g_scale(g, in[0], n->attr.sgd.weight_decay);
@@ -142,7 +150,8 @@ void grad_sum_squares(struct graph *g, const struct node *n, const value *dout, 
 
 void expand_sum_squares(struct graph *g, const struct node *, const value *in, value *out)
 {
-    value square = g_mul(g, in[0], in[0]);
+    value x = graph_type(g, in[0])->dtype == DT_BF16 ? g_cast(g, in[0], DT_F32) : in[0];
+    value square = g_mul(g, x, x);
     const struct type t = *graph_type(g, square);
     out[0] = g_sum_row(g, g_reshape(g, square, type_1d(t.dtype, type_elements(&t))));
 }

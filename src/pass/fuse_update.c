@@ -34,15 +34,21 @@ static value range_leaf(struct fuse *f, enum storage storage, const struct addre
     return g_leaf_named(f->out, storage, "all", type_1d(dtype, r->last - r->first), r->first);
 }
 
-/* True if `v` is a sum of SUM_SQUARES of gradients; adds the leaves of these gradients to `r`. */
-static bool is_norm_part(const struct fuse *f, value v, struct address_range *r)
+/* True if `v` is a sum of SUM_SQUARES of gradients; adds the leaves of these gradients to `r` and
+ * returns one of them. */
+static bool is_norm_part(const struct fuse *f, value v, struct address_range *r,
+                         const struct node **ret_leaf)
 {
     const struct node *n = graph_producer(f->in, v);
-    if (n->op == OP_ADD) return is_norm_part(f, n->in[0], r) && is_norm_part(f, n->in[1], r);
+    if (n->op == OP_ADD)
+        return is_norm_part(f, n->in[0], r, ret_leaf) && is_norm_part(f, n->in[1], r, ret_leaf);
     if (n->op != OP_SUM_SQUARES) return false;
     const struct node *leaf = graph_producer(f->in, n->in[0]);
-    if (leaf->op != OP_LEAF || leaf->attr.leaf.storage != STORAGE_GRADIENTS) return false;
+    enum storage storage = leaf->attr.leaf.storage;
+    if (leaf->op != OP_LEAF || (storage != STORAGE_GRADIENTS && storage != STORAGE_REDUCED))
+        return false;
     range_add(r, f->in, leaf);
+    *ret_leaf = leaf;
     return true;
 }
 
@@ -61,10 +67,12 @@ static bool is_partial_sum(const struct fuse *f, int id)
 bool fuse_sum_squares(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id];
+    const struct node *leaf;
     struct address_range r = {0};
-    if (n->op != OP_ADD || is_partial_sum(f, id) || !is_norm_part(f, n->out[0], &r)) return false;
+    if (n->op != OP_ADD || is_partial_sum(f, id) || !is_norm_part(f, n->out[0], &r, &leaf))
+        return false;
     if (!range_is_whole(&r)) return false;
-    value all = range_leaf(f, STORAGE_GRADIENTS, &r, graph_type(f->in, n->out[0])->dtype);
+    value all = range_leaf(f, leaf->attr.leaf.storage, &r, graph_type(f->in, leaf->out[0])->dtype);
     f->map[n->out[0].i] = g_sum_squares(f->out, all);
     return true;
 }
@@ -171,7 +179,6 @@ bool fuse_update(struct fuse *f, int id)
     int last, n_in = 0, state = op_writes(n->op);
     if (!u || f->options->zero || !update_fits(f, &all, &decayed, &last)) return false;
     if (id != last) return true; /* the last update is replaced by one for all */
-    enum dtype dtype = graph_type(f->in, n->in[0])->dtype;
     bool copy = all_copied(f->in);
     union attr attr = n->attr;
     *decay_elements(u, &attr) = decayed;
@@ -179,7 +186,7 @@ bool fuse_update(struct fuse *f, int id)
     for (int i = 0; i <= state; i++) {
         if (i == state && copy) in[n_in++] = range_leaf(f, STORAGE_COPY, &all, DT_BF16);
         enum storage storage = graph_producer(f->in, n->in[i])->attr.leaf.storage;
-        in[n_in++] = range_leaf(f, storage, &all, dtype);
+        in[n_in++] = range_leaf(f, storage, &all, graph_type(f->in, n->in[i])->dtype);
     }
     for (int i = state + 1; i < n->n_in; i++) in[n_in++] = f->map[n->in[i].i];
     f->out->scope = "optimizer";

@@ -39,6 +39,7 @@ struct pass_options {
     int ranks;                /* ranks that sum the gradients of this graph; 0 and 1: no sums */
     enum pass_overlap overlap;
     int64_t bucket_elements;            /* the range of the gradients is cut at multiples of this */
+    enum dtype reduce;                  /* DT_F32; DT_BF16: sums are in bf16, in STORAGE_REDUCED */
     bool zero;                          /* each rank gets sums only in its own shards */
     struct pass_units units;            /* n = 0: each rank has all weights and gradients */
     const struct pass_packing *packing; /* NULL: weights are not packed */

@@ -105,6 +105,13 @@ static bool narrows_bias(const struct precision *p, const struct node *n)
     return k->gain(k->who, n, in, &out);
 }
 
+/* The update reads summed gradients as they are. */
+static bool is_reduced(const struct precision *p, value old)
+{
+    const struct node *leaf = graph_producer(p->in, old);
+    return p->full && leaf->op == OP_LEAF && leaf->attr.leaf.storage == STORAGE_REDUCED;
+}
+
 static void mixed(struct precision *p, int id)
 {
     const struct node *n = &p->in->node[id];
@@ -115,7 +122,8 @@ static void mixed(struct precision *p, int id)
     unsigned f32_inputs = narrows_bias(p, n) ? 0 : op_def(n->op)->f32_inputs;
     for (int i = 0; i < n->n_in; i++) {
         bool stays_f32 = f32_inputs >> i & 1;
-        from[i] = in_type(p, n->in[i], stays_f32 ? DT_F32 : work);
+        from[i] = is_reduced(p, n->in[i]) ? p->map[n->in[i].i]
+                                          : in_type(p, n->in[i], stays_f32 ? DT_F32 : work);
     }
     if (n->n_in && dtype_is_float(given.dtype))
         given.dtype = is_parameter_gradient(p->in, n) ? DT_F32 : work;

@@ -4,7 +4,11 @@
  * the collective of its bucket, once that is whole, which works beside the rest of the backward
  * pass; at the end the graph awaits all of them. Buckets are equal parts of the range, whatever the
  * order of the gradients: so the update knows them, too. All ranks have the same graph, so their
- * collectives meet in one order. */
+ * collectives meet in one order.
+ *
+ * Sums in bf16 are made in a range of their own, which the update reads. A gradient that is stored
+ * is stored there alone, by its matmul where nothing else reads it; one that is accumulated over
+ * micro-steps stays in f32, and each bucket is rounded once, before it is summed. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -18,6 +22,8 @@ struct shard {
     const struct pass_options *o;
     value *map;
     int *writer, *next;    /* of node i: the first node that writes its output; the one after i */
+    bool accumulates;      /* gradients are added to those of earlier micro-steps */
+    bool *narrow;          /* node i is a matmul that writes its gradient in bf16 */
     int64_t elements;      /* of all gradients; they lie side by side */
     int64_t *left;         /* of bucket k: the elements that are not written yet */
     struct range *started; /* collectives that are not awaited yet */
@@ -60,23 +66,42 @@ static void find_buckets(struct shard *s, struct arena *a)
     for (int64_t k = 0; k < buckets; k++) s->left[k] = min_i64(size, s->elements - k * size);
 }
 
-/* A collective or AWAIT on a range; each needs a leaf of its own, since the one before wrote it. */
-static void append(struct shard *s, enum op op, const struct range *r, const char *name)
+static value range_leaf(struct shard *s, const struct range *r, const char *name, enum dtype dtype)
+{
+    enum storage storage = dtype == DT_BF16 ? STORAGE_REDUCED : STORAGE_GRADIENTS;
+    return g_leaf_named(s->out, storage, name, type_1d(dtype, r->end - r->first), r->first);
+}
+
+static void enter(struct shard *s, const char *name)
 {
     struct graph *g = s->out;
-    union attr attr = {.group = {s->o->ranks}};
     g->phase = PHASE_BACKWARD;
     g->layer = -1;
     g->region = 0;
     g->numerics = (struct numerics){0};
-    value leaf =
-        g_leaf_named(g, STORAGE_GRADIENTS, name, type_1d(DT_F32, r->end - r->first), r->first);
     g->scope = name;
-    graph_add(g, op, &attr, 1, &leaf, NULL);
+}
+
+/* A collective or AWAIT on a range; each needs a leaf of its own, since the one before wrote it. */
+static void append(struct shard *s, enum op op, const struct range *r, const char *name)
+{
+    union attr attr = {.group = {s->o->ranks}};
+    enter(s, name);
+    value leaf = range_leaf(s, r, name, s->o->reduce);
+    graph_add(s->out, op, &attr, 1, &leaf, NULL);
+}
+
+/* Rounds a range of accumulated gradients. */
+static void round_range(struct shard *s, const struct range *r, const char *name)
+{
+    enter(s, name);
+    value sum = range_leaf(s, r, name, DT_F32);
+    g_store(s->out, range_leaf(s, r, name, DT_BF16), g_cast(s->out, sum, DT_BF16));
 }
 
 static void start(struct shard *s, const struct range *r, const char *name)
 {
+    if (s->accumulates && s->o->reduce == DT_BF16) round_range(s, r, name);
     append(s, s->o->zero ? OP_REDUCE_SCATTER : OP_ALL_REDUCE, r, name);
     s->started[s->starts++] = *r;
 }
@@ -99,12 +124,28 @@ static void fill_buckets(struct shard *s, const struct range *r)
     }
 }
 
+/* A gradient that is not accumulated, in bf16. */
+static void store_reduced(struct shard *s, int id)
+{
+    const struct node *n = &s->in->node[id];
+    struct type t = *graph_type(s->in, n->in[0]);
+    value x = s->map[n->in[1].i];
+    t.dtype = DT_BF16;
+    pass_mark(s->out, n);
+    if (graph_type(s->out, x)->dtype != DT_BF16) x = g_cast(s->out, x, DT_BF16);
+    g_store(s->out, g_leaf_named(s->out, STORAGE_REDUCED, n->scope, t, range_of(s, id).first), x);
+}
+
 static void write_gradient(struct shard *s, int id)
 {
     const struct node *n = &s->in->node[id];
     struct range r = range_of(s, id);
-    pass_keep(s->in, s->in->info[n->in[0].i].producer, s->out, s->map);
-    pass_keep(s->in, id, s->out, s->map);
+    if (s->o->reduce == DT_BF16 && n->op == OP_STORE) {
+        store_reduced(s, id);
+    } else {
+        pass_keep(s->in, s->in->info[n->in[0].i].producer, s->out, s->map);
+        pass_keep(s->in, id, s->out, s->map);
+    }
     if (s->o->overlap == SHARD_PARAMETER) start(s, &r, n->scope);
     if (s->o->overlap == SHARD_BUCKET) fill_buckets(s, &r);
 }
@@ -120,6 +161,35 @@ static void sum_one_by_one(struct shard *s)
     }
 }
 
+/* Marks matmuls of bf16 whose result is stored as a gradient and not read otherwise. */
+static void find_narrow(struct shard *s)
+{
+    const struct graph *g = s->in;
+    int *reads = ARENA_NEW(s->out->arena, int, g->values);
+    for (int id = 0; id < g->nodes; id++)
+        for (int i = 0; i < g->node[id].n_in; i++) reads[g->node[id].in[i].i]++;
+    for (int id = 0; id < g->nodes; id++) {
+        const struct node *n = &g->node[id];
+        if (!writes_gradient(g, n)) continue;
+        const struct node *from = graph_producer(g, n->in[1]);
+        s->accumulates |= n->op == OP_ACCUMULATE;
+        s->narrow[from - g->node] = n->op == OP_STORE && from->op == OP_MATMUL &&
+                                    graph_type(g, from->in[0])->dtype == DT_BF16 &&
+                                    reads[n->in[1].i] == 1;
+    }
+}
+
+static void keep_narrow(struct shard *s, int id)
+{
+    const struct node *n = &s->in->node[id];
+    struct type t = *graph_type(s->in, n->out[0]);
+    value in[MAX_IN];
+    for (int i = 0; i < n->n_in; i++) in[i] = s->map[n->in[i].i];
+    t.dtype = DT_BF16;
+    pass_mark(s->out, n);
+    s->map[n->out[0].i] = graph_add(s->out, n->op, &n->attr, n->n_in, in, &t);
+}
+
 static bool is_gradient_leaf(const struct node *n)
 {
     return n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_GRADIENTS;
@@ -133,13 +203,18 @@ enum status pass_shard(const struct graph *in, struct graph *out, const struct p
     s.writer = ARENA_NEW(a, int, in->nodes);
     s.next = ARENA_NEW(a, int, in->nodes);
     s.started = ARENA_NEW(a, struct range, in->nodes);
+    s.narrow = ARENA_NEW(a, bool, in->nodes);
     bool sums = o->ranks > 1;
     if (sums) find_writers(&s);
+    if (sums && o->reduce == DT_BF16) find_narrow(&s);
     if (sums && o->overlap == SHARD_BUCKET) find_buckets(&s, a);
     for (int id = 0; id < in->nodes; id++) {
         const struct node *n = &in->node[id];
         if (sums && (is_gradient_leaf(n) || writes_gradient(in, n))) continue;
-        pass_keep(in, id, out, s.map);
+        if (s.narrow[id])
+            keep_narrow(&s, id);
+        else
+            pass_keep(in, id, out, s.map);
         for (int w = s.writer[id]; w; w = s.next[w]) write_gradient(&s, w);
     }
     if (sums && o->overlap == SHARD_NONE) sum_one_by_one(&s);

@@ -67,7 +67,7 @@ void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
 static void add_blocks(const int64_t *storage, int64_t *bytes)
 {
     bytes[MEMORY_WEIGHTS] = storage[STORAGE_WEIGHTS];
-    bytes[MEMORY_GRADIENTS] = storage[STORAGE_GRADIENTS];
+    bytes[MEMORY_GRADIENTS] = storage[STORAGE_GRADIENTS] + storage[STORAGE_REDUCED];
     bytes[MEMORY_OPTIMIZER] = storage[STORAGE_MOMENT1] + storage[STORAGE_MOMENT2];
     bytes[MEMORY_COPIES] = storage[STORAGE_COPY] + storage[STORAGE_PACKED];
     bytes[MEMORY_COPIES] += storage[STORAGE_AMAX];

@@ -14,6 +14,7 @@
  *     libnvidia-ml.so.1   nvml.cpp: clock, power, throttling
  *     libcupti.so.13      cupti.cpp: activity records, in the order and with the times of the
  *                         emulated device; cupti_ranges.cpp: hardware counters, made up from names
+ *     libnccl.so.2        nccl.cpp: collectives between processes, and their faults
  *     without.so          without.c: preloaded, it hides installed libraries (EMU_WITHOUT)
  *     listener.so         listener.c: a profiler that prints ranges (NVTX_INJECTION64_PATH)
  *
@@ -52,6 +53,9 @@
  *     EMU_CUPTI_LATE=1     like some versions, it misses graphs instantiated before it started
  *     EMU_CUPTI_SILENT=1   it starts but reports nothing
  *     EMU_CUPTI_COUNTERS=N it has no hardware counters; N is its result (35: no rights)
+ *     EMU_NCCL=HOW         a rank fails (nccl.cpp): init, call, async, hang
+ *     EMU_NCCL_RANK=1      which
+ *     EMU_NCCL_AFTER=0     collectives that succeed before
  *     EMU_WITHOUT=NAMES    libraries, by parts of their names, that dlopen does not find
  *     EMU_KERNEL_US=3      computed duration of a kernel in microseconds
  *     EMU_VERBOSE=1        prints each kernel and matmul as it runs, with its milliseconds

@@ -389,6 +389,56 @@ static void test_once_per_update(void **)
     arena_release(&m.arena);
 }
 
+/* Bytes over the link of the graph that sums, on a GPU in bfloat16; -1: this build has none. */
+static int64_t link_bytes(struct made *m, int micro_steps, int zero, enum reduce_dtype reduce)
+{
+    make_rank(m, OVERLAP_BUCKET, 2, micro_steps, zero, 0);
+    if (!backend_find("cuda")) return -1;
+    m->config.plan.device = DEVICE_CUDA;
+    m->config.plan.dtype = PRECISION_BFLOAT16;
+    m->config.ranks.reduce_dtype = reduce;
+    assert_int_equal(backend_target(backend_find("cuda"), TARGET_ANY, &m->target), ST_OK);
+    enum status st = program_compile(&m->program, &m->config, VOCABULARY, &m->target, NULL,
+                                     memory_kinds(&m->config, EXTENT_STEP), &m->arena);
+    if (st != ST_OK) fail_msg("%s", fail_message());
+    const struct graph *g = &m->program.graph[micro_steps == 1 ? GRAPH_MICRO : GRAPH_MICRO_LAST];
+    int64_t bytes = 0;
+    for (int id = 0; id < g->nodes; id++) {
+        const struct node *n = &g->node[id];
+        if (n->op != OP_ALL_REDUCE && n->op != OP_REDUCE_SCATTER) continue;
+        struct type t = *graph_type(g, n->in[0]);
+        bytes += (int64_t)op_def(n->op)->cost(n, &t, &t).bytes;
+    }
+    return bytes;
+}
+
+/* Sums in bf16 are half the bytes; the range in f32 is there for several micro-steps alone, and the
+ * update reads the sums. */
+static void test_sums_in_bf16(void **)
+{
+    for (int steps = 1; steps <= 2; steps++)
+        for (int zero = 0; zero <= 1; zero++) {
+            struct made wide, half;
+            int64_t bytes = link_bytes(&wide, steps, zero, REDUCE_FLOAT32);
+            if (bytes < 0) skip();
+            assert_true(bytes > 0);
+            assert_int_equal(2 * link_bytes(&half, steps, zero, REDUCE_BFLOAT16), bytes);
+            int64_t elements = half.program.model.elements;
+            assert_int_equal(half.program.bytes[STORAGE_GRADIENTS], steps == 1 ? 0 : 4 * elements);
+            assert_in_range(half.program.bytes[STORAGE_REDUCED], 2 * elements, 2 * elements + 64);
+            const struct graph *g = &half.program.graph[GRAPH_UPDATE];
+            int updates = 0;
+            for (int id = 0; id < g->nodes; id++) {
+                const struct node *n = &g->node[id];
+                assert_false(n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_GRADIENTS);
+                updates += n->op == OP_ADAMW_COPY || n->op == OP_ADAMW;
+            }
+            assert_true(zero || updates == 1);
+            arena_release(&wide.arena);
+            arena_release(&half.arena);
+        }
+}
+
 static void test_one_rank_sums_nothing(void **)
 {
     struct made m;
@@ -409,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_each_rank_updates_its_shards),
         cmocka_unit_test(test_once_per_update),
         cmocka_unit_test(test_one_rank_sums_nothing),
+        cmocka_unit_test(test_sums_in_bf16),
         cmocka_unit_test(test_units_are_gathered_before_they_are_read),
         cmocka_unit_test(test_units_of_evaluation),
         cmocka_unit_test(test_units_of_micro_steps),

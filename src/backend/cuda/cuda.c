@@ -156,7 +156,7 @@ enum status cuda_ranks_stream(void *context, CUstream *ret)
 enum status cuda_ranks_nccl(void *context, struct communicator *c, struct nccl **ret)
 {
     struct cuda_context *ctx = context;
-    if (!ctx->nccl) TRY(nccl_open(&ctx->nccl, c));
+    if (!ctx->nccl) TRY(nccl_open(&ctx->nccl, c, ctx));
     *ret = ctx->nccl;
     return ST_OK;
 }
@@ -326,9 +326,22 @@ static struct transfer *transfer_of(void *context)
     return ((struct cuda_context *)context)->transfer;
 }
 
+/* What ranks do not compute, because one of them failed, is the better reason. */
+static enum status wait_end(void *context, enum status st)
+{
+    enum status watched = nccl_wait_end(((struct cuda_context *)context)->nccl);
+    return watched != ST_OK ? watched : st;
+}
+
+static void wait_begin(void *context)
+{
+    nccl_wait_begin(((struct cuda_context *)context)->nccl);
+}
+
 static enum status cuda_sync(void *context)
 {
-    return transfer_sync(transfer_of(context));
+    wait_begin(context);
+    return wait_end(context, transfer_sync(transfer_of(context)));
 }
 
 static enum status cuda_upload(void *context, void *dst, const void *src, int64_t size)
@@ -338,7 +351,8 @@ static enum status cuda_upload(void *context, void *dst, const void *src, int64_
 
 static enum status cuda_download(void *context, void *dst, const void *src, int64_t size)
 {
-    return transfer_download(transfer_of(context), dst, src, size);
+    wait_begin(context);
+    return wait_end(context, transfer_download(transfer_of(context), dst, src, size));
 }
 
 static enum status cuda_download_later(void *context, void *dst, const void *src, int64_t size)
@@ -371,8 +385,10 @@ static enum status cuda_event_wait(void *context, int event)
 {
     struct cuda_context *ctx = context;
     BUG_IF(event < 0 || event >= BACKEND_EVENTS || !ctx->event[event].event, "event %d", event);
-    TRY(cuda_check(cuda_driver(NULL)->cuEventSynchronize(ctx->event[event].event),
-                   "wait for an event"));
+    wait_begin(ctx);
+    enum status st = cuda_check(cuda_driver(NULL)->cuEventSynchronize(ctx->event[event].event),
+                                "wait for an event");
+    TRY(wait_end(ctx, st));
     transfer_hand_out(ctx->transfer, ctx->event[event].downloads);
     return ST_OK;
 }

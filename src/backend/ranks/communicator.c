@@ -192,6 +192,15 @@ void communicator_set_timeout(struct communicator *c, int64_t seconds)
     if (c) c->link->set_timeout(c->state, seconds);
 }
 
+enum status communicator_look(struct communicator *c, int64_t waited_ns)
+{
+    if (!c || !c->link->look) return ST_OK;
+    pthread_mutex_lock(&c->mutex);
+    enum status st = c->posted == c->done ? c->link->look(c->state, waited_ns) : ST_OK;
+    pthread_mutex_unlock(&c->mutex);
+    return st;
+}
+
 bool communicator_reports(const struct communicator *c)
 {
     return communicator_rank(c) == 0 || (c->rank == 1 && c->link->lost(c->state) == 0);

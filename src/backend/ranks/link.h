@@ -24,6 +24,8 @@ struct link {
     enum status (*run)(void *link, struct collective_call *c);
     /* Ends the calls of all ranks by the failure of this thread; may be called by any thread. */
     void (*fail)(void *link);
+    /* As communicator_look, while no call runs; NULL: never fails. */
+    enum status (*look)(void *link, int64_t waited_ns);
     void (*set_timeout)(void *link, int64_t seconds);
     /* The rank that ended or did not answer; -1: none. */
     int (*lost)(void *link);

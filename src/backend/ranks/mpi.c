@@ -112,12 +112,21 @@ struct peer {
     int64_t pid;
 };
 
+struct waiting {
+    bool patient; /* for orders, as long as it takes */
+    bool said;    /* that it waits */
+    int64_t start_ns, look_ns;
+    MPI_Request *late;
+};
+
 struct mpi_link {
     int rank, ranks;
     int64_t timeout_ns, calls;
-    bool failed;       /* MPI is left as it is: the process ends */
-    int lost;          /* the rank that ended or did not answer; -1: none */
-    struct peer *peer; /* of each rank */
+    bool failed;            /* MPI is left as it is: the process ends */
+    int lost;               /* the rank that ended or did not answer; -1: none */
+    struct peer *peer;      /* of each rank */
+    bool all_wait;          /* and found that out from outside */
+    struct waiting outside; /* for others, but not in a call */
 };
 
 /* --- what became of the other ranks ----------------------------------------------------------- */
@@ -168,6 +177,25 @@ static enum status check_processes(struct mpi_link *l, bool late)
     }
     return ST_OK;
 }
+
+/* A rank that has ended may have sent its sentence, which MPI needs a moment to find. */
+static enum status last_words(struct mpi_link *l)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct failure ended;
+    enum status st = ST_OK;
+    fail_keep(&ended);
+    for (int ms = 0; ms < 100 && st == ST_OK; ms++) {
+        nanosleep(&pause, NULL);
+        st = read_failure();
+    }
+    if (st == ST_OK)
+        fail_restore(&ended);
+    else
+        l->lost = -1;
+    return ST_DEVICE;
+}
+
 /* Tells all ranks that this one waits, and in which call. */
 static void send_late(const struct mpi_link *l, MPI_Request *request)
 {
@@ -192,7 +220,12 @@ static enum status fail_late(struct mpi_link *l)
     }
     while (missing < l->ranks && waits[missing]) missing++;
     free(waits);
-    if (missing == l->ranks) missing = 0;
+    l->all_wait = missing == l->ranks;
+    if (l->all_wait)
+        return fail(ST_DEVICE,
+                    "all ranks wait, and no one answered for %lld s; set rank_timeout to more if a "
+                    "step may take so long",
+                    (long long)(l->timeout_ns / 1000000000));
     l->lost = missing;
     return fail(ST_DEVICE, "%s did not answer for %lld s (rank_timeout)", name_of(l, missing, name),
                 (long long)(l->timeout_ns / 1000000000));
@@ -200,18 +233,11 @@ static enum status fail_late(struct mpi_link *l)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-struct waiting {
-    bool patient; /* for orders, as long as it takes */
-    bool said;    /* that it waits */
-    int64_t start_ns, look_ns;
-    MPI_Request *late;
-};
-
 static enum status look(struct mpi_link *l, struct waiting *w, int64_t now_ns)
 {
     int64_t waited_ns = now_ns - w->start_ns;
     TRY(read_failure());
-    TRY(check_processes(l, waited_ns > l->timeout_ns));
+    TRY(check_processes(l, waited_ns > l->timeout_ns) == ST_OK ? ST_OK : last_words(l));
     if (w->patient || waited_ns < l->timeout_ns / 2) return ST_OK;
     if (!w->said) send_late(l, w->late);
     w->said = true;
@@ -367,6 +393,21 @@ static void fail_others(void *link)
     }
 }
 
+static enum status look_outside(void *link, int64_t waited_ns)
+{
+    struct mpi_link *l = link;
+    struct waiting *w = &l->outside;
+    int64_t now_ns = clock_ns();
+    if (w->said && now_ns - waited_ns > w->start_ns + 1000000) w->said = false; /* another wait */
+    if (!w->said) {
+        w->start_ns = now_ns - waited_ns;
+        w->late = w->late ? w->late : HEAP_NEW(MPI_Request, l->ranks);
+    }
+    enum status st = look(l, w, now_ns);
+    l->failed |= st != ST_OK && !l->all_wait; /* else the others are told */
+    return st;
+}
+
 static void set_timeout(void *link, int64_t seconds)
 {
     ((struct mpi_link *)link)->timeout_ns = seconds * 1000000000;
@@ -388,7 +429,13 @@ static void close_link(void *link)
 enum status communicator_open_mpi(struct communicator **ret)
 {
     enum { STARTUP_S = 60 };
-    static const struct link link = {"mpi", false, run, fail_others, set_timeout, lost, close_link};
+    static const struct link link = {.name = "mpi",
+                                     .run = run,
+                                     .fail = fail_others,
+                                     .look = look_outside,
+                                     .set_timeout = set_timeout,
+                                     .lost = lost,
+                                     .close = close_link};
     struct peer own = {.pid = getpid()};
     int provided = MPI_THREAD_SINGLE;
     TRY(communicator_find_mpi());

@@ -286,8 +286,13 @@ static void close_link(void *link)
 
 void communicator_open_threads(struct communicator **ret, int ranks, int64_t timeout_s)
 {
-    static const struct link link = {"threads",   true, run,       fail_others,
-                                     set_timeout, lost, close_link};
+    static const struct link link = {.name = "threads",
+                                     .in_process = true,
+                                     .run = run,
+                                     .fail = fail_others,
+                                     .set_timeout = set_timeout,
+                                     .lost = lost,
+                                     .close = close_link};
     struct team *t = heap_zeroed((int64_t)(sizeof *t + (size_t)ranks * sizeof t->member[0]));
     pthread_condattr_t monotonic;
     t->ranks = t->open = ranks;

@@ -116,7 +116,7 @@ static enum status start_nccl(const struct kernel_call *c, enum collective what)
     TRY(cuda_check(d->cuEventRecord(r->mark, cuda_stream(c->context)), "record an event"));
     TRY(cuda_check(d->cuStreamWaitEvent(r->stream, r->mark, CU_EVENT_WAIT_DEFAULT),
                    "wait for a gradient"));
-    TRY(nccl_run(n, what, c->out[0], type_elements(&c->out_type[0]), r->stream));
+    TRY(nccl_run(n, what, c->out[0], &c->out_type[0], r->stream));
     nccl_note(n, c->out[0], r->mark);
     return cuda_check(d->cuEventRecord(r->mark, r->stream), "record an event");
 }
@@ -135,6 +135,7 @@ static enum status start(const struct kernel_call *c, enum collective what, int 
     struct rank_call *r;
     if (!c->communicator) return ST_OK;
     if (!communicator_in_process(c->communicator)) return start_nccl(c, what);
+    BUG_IF(c->out_type[0].dtype != DT_F32, "ranks that are threads sum floats");
     TRY(rank_call_of(c, launches, &r));
     if (launches) cuda_count_launch(c->context, "sum_ranks");
     TRY(cuda_check(cuda_driver(NULL)->cuEventRecord(r->mark, cuda_stream(c->context)),
@@ -192,8 +193,8 @@ static void nothing(const struct kernel_call *, struct cuda_launches *) {}
     {                                                \
         .kernel = {.op = OP_##op_name,               \
                    .variant = "ranks",               \
-                   .in = "f",                        \
-                   .out = "f",                       \
+                   .in = "a",                        \
+                   .out = "a",                       \
                    .act = DT_COUNT,                  \
                    .prepare = cuda_prepare,          \
                    .release = release,               \

@@ -1,7 +1,9 @@
 /* optimizer.cu - the optimizer on ranges of floats: sum of squares, AdamW, SGD. COPY: also in bf16.
+ * T_G: the type of gradients, float or bf16.
  *
  * Bound by memory: 4 bytes per element (sum of squares), 28 (AdamW: w, m, v read and written, g
- * read), 20 (SGD: w, v read and written, g read), and 2 more for the copy. */
+ * read), 20 (SGD: w, v read and written, g read), and 2 more for the copy; 2 less if gradients are
+ * bf16. */
 #include "rows.cuh"
 
 #define THREADS 256
@@ -12,7 +14,7 @@ enum { N = 4, TIMES = 2 }; /* 16 bytes per access; accesses per thread and array
 #define SQUARES_THREADS 512
 enum { AHEAD = 4 }; /* accesses in flight per thread */
 
-KERNEL(SQUARES_THREADS) square_parts(float *part, const float *x, i64 n)
+KERNEL(SQUARES_THREADS) square_parts(float *part, const T_G *x, i64 n)
 {
     const i64 stride = (i64)gridDim.x * SQUARES_THREADS * 4;
     i64 i = ((i64)blockIdx.x * SQUARES_THREADS + threadIdx.x) * 4;
@@ -25,7 +27,10 @@ KERNEL(SQUARES_THREADS) square_parts(float *part, const float *x, i64 n)
                 (v[k][0] * v[k][0] + v[k][1] * v[k][1]) + (v[k][2] * v[k][2] + v[k][3] * v[k][3]);
     }
     for (; i < n; i += stride)
-        for (int e = 0; e < 4 && i + e < n; e++) sum[0] += x[i + e] * x[i + e];
+        for (int e = 0; e < 4 && i + e < n; e++) {
+            const float v = to_float(x[i + e]);
+            sum[0] += v * v;
+        }
     float all = block_sum<SQUARES_THREADS>((sum[0] + sum[1]) + (sum[2] + sum[3]));
     if (threadIdx.x == 0) part[blockIdx.x] = all;
 }
@@ -59,7 +64,7 @@ adamw(float *w, float *m, float *v,
 #if COPY
       bf16 *copy,
 #endif
-      const float *g, const float *lr, const float *bias1, const float *bias2, const float *clip,
+      const T_G *g, const float *lr, const float *bias1, const float *bias2, const float *clip,
       float beta1, float rest1, float beta2, float rest2, float eps, float decay, i64 decayed,
       i64 n)
 {
@@ -89,7 +94,7 @@ adamw(float *w, float *m, float *v,
     }
     const i64 i = n / N * N + threadIdx.x; /* the tail: fewer than N */
     if (blockIdx.x != gridDim.x - 1 || i >= n) return;
-    float m2 = m[i], v2 = v[i], w2 = adamw_of(u, w[i], m2, v2, g[i], i < decayed);
+    float m2 = m[i], v2 = v[i], w2 = adamw_of(u, w[i], m2, v2, to_float(g[i]), i < decayed);
     w[i] = w2;
     m[i] = m2;
     v[i] = v2;
@@ -113,7 +118,7 @@ sgdm(float *w, float *v,
 #if COPY
      bf16 *copy,
 #endif
-     const float *g, const float *lr, const float *clip, float momentum, float decay, i64 decayed,
+     const T_G *g, const float *lr, const float *clip, float momentum, float decay, i64 decayed,
      i64 n)
 {
     const float c = *clip, rate = *lr;
@@ -140,7 +145,8 @@ sgdm(float *w, float *v,
     }
     const i64 i = n / N * N + threadIdx.x; /* the tail: fewer than N */
     if (blockIdx.x != gridDim.x - 1 || i >= n) return;
-    float v2 = v[i], w2 = sgdm_of(w[i], v2, g[i], c, rate, momentum, i < decayed ? decay : 0.0f);
+    float v2 = v[i];
+    float w2 = sgdm_of(w[i], v2, to_float(g[i]), c, rate, momentum, i < decayed ? decay : 0.0f);
     w[i] = w2;
     v[i] = v2;
 #if COPY

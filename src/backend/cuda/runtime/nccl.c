@@ -1,12 +1,16 @@
 #include "backend/cuda/runtime/nccl.h"
 
+#include "backend/cuda/runtime/context.h"
+#include "base/clock.h"
 #include "base/heap.h"
+#include "base/threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { NCCL_SUCCESS = 0, NCCL_FLOAT = 7, NCCL_SUM = 0, NOTES = 1024 };
+enum { NCCL_SUCCESS = 0, NCCL_FLOAT = 7, NCCL_BFLOAT16 = 9, NCCL_SUM = 0, NCCL_IN_PROGRESS = 7 };
 
 typedef struct ncclComm *comm;
 struct nccl_id {
@@ -50,14 +54,26 @@ static const struct library *library(const char **ret_why)
 
 struct nccl {
     const struct library *library;
+    struct nccl_id id;
     comm comm;
     int rank, ranks;
     bool failed;
     struct note {
         const void *data;
         CUevent event;
-    } note[NOTES];
-    int notes;
+    } * note; /* of each memory that a collective was started on */
+    int notes, capacity;
+    /* the thread that watches */
+    struct communicator *communicator;
+    const void *context;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* of what follows */
+    pthread_cond_t changed;
+    bool joined, closing;
+    int join_result, waiters;
+    int64_t since_ns; /* when the last wait began or ended */
+    enum status st;   /* of the watch */
+    struct failure why;
 };
 
 static enum status check(struct nccl *n, int r, const char *doing)
@@ -68,72 +84,176 @@ static enum status check(struct nccl *n, int r, const char *doing)
                 n->library->ncclGetErrorString(r));
 }
 
-enum status nccl_open(struct nccl **ret, struct communicator *c)
+/* --- the thread that joins the GPUs, then watches --------------------------------------------- */
+
+/* Sleeps until `changed`, a tenth of a second at most. */
+static void doze(struct nccl *n)
 {
-    struct nccl_id id = {0};
+    enum { TICK_NS = 100000000, SECOND_NS = 1000000000 };
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += TICK_NS;
+    t.tv_sec += t.tv_nsec / SECOND_NS;
+    t.tv_nsec %= SECOND_NS;
+    pthread_cond_timedwait(&n->changed, &n->mutex, &t);
+}
+
+/* Another rank that ended says more than NCCL, so it comes first. */
+static enum status look(struct nccl *n)
+{
+    static const int64_t usual_ns = 500000000;
+    int error = NCCL_SUCCESS;
+    int64_t waited_ns = clock_ns() - n->since_ns;
+    n->library->ncclCommGetAsyncError(n->comm, &error);
+    bool broken = error != NCCL_SUCCESS && error != NCCL_IN_PROGRESS;
+    if (broken || waited_ns > usual_ns) TRY(communicator_look(n->communicator, waited_ns));
+    return broken ? check(n, error, "sum over the ranks") : ST_OK;
+}
+
+static void *work(void *user)
+{
+    struct nccl *n = user;
+    int r = NCCL_SUCCESS + 1;
+    struct nccl_id id = n->id;
+    comm joined = NULL;
+    if (cuda_enter(n->context) == ST_OK)
+        r = n->library->ncclCommInitRank(&joined, n->ranks, id, n->rank);
+    pthread_mutex_lock(&n->mutex);
+    n->comm = joined;
+    n->join_result = r;
+    n->joined = true;
+    pthread_cond_broadcast(&n->changed);
+    while (r == NCCL_SUCCESS && n->st == ST_OK && !n->closing) {
+        doze(n);
+        if (!n->waiters || (n->st = look(n)) == ST_OK) continue;
+        fail_keep(&n->why);
+        n->failed = true;
+        n->library->ncclCommAbort(n->comm);
+        n->comm = NULL;
+    }
+    pthread_mutex_unlock(&n->mutex);
+    return NULL;
+}
+
+/* NCCL joins for as long as a rank is missing; if one has failed, the thread is left behind. */
+static enum status join(struct nccl *n)
+{
+    enum status st = ST_OK;
+    int64_t start_ns = clock_ns();
+    if (!threads_start(&n->thread, work, n))
+        return fail(ST_MEMORY, "the system has no thread that watches NCCL");
+    pthread_mutex_lock(&n->mutex);
+    while (!n->joined && st == ST_OK) {
+        doze(n);
+        if (!n->joined) st = communicator_look(n->communicator, clock_ns() - start_ns);
+    }
+    pthread_mutex_unlock(&n->mutex);
+    return st == ST_OK ? check(n, n->join_result, "join the GPUs")
+                       : fail_in(st, "joining the GPUs");
+}
+
+enum status nccl_open(struct nccl **ret, struct communicator *c, const void *context)
+{
     const char *why;
     const struct library *l = library(&why);
     if (!l) return fail(ST_UNSUPPORTED, "ranks on several GPUs need NCCL: %s", why);
-    struct nccl *n = HEAP_NEW(struct nccl, 1);
+    struct nccl *n = HEAP_NEW(struct nccl, 1); /* stays if it fails: the thread may have it */
     n->library = l;
     n->rank = communicator_rank(c);
     n->ranks = communicator_ranks(c);
-    enum status st = n->rank ? ST_OK : check(n, l->ncclGetUniqueId(&id), "make an id");
-    if (st == ST_OK) st = communicator_tell(c, &id, sizeof id);
-    if (st == ST_OK)
-        st = check(n, l->ncclCommInitRank(&n->comm, n->ranks, id, n->rank), "join the GPUs");
-    if (st == ST_OK)
-        *ret = n;
-    else
-        free(n);
+    n->communicator = c;
+    n->context = context;
+    pthread_mutex_init(&n->mutex, NULL);
+    pthread_cond_init(&n->changed, NULL);
+    if (!n->rank) TRY(check(n, l->ncclGetUniqueId(&n->id), "make an id"));
+    TRY(communicator_tell(c, &n->id, sizeof n->id));
+    TRY(join(n));
+    *ret = n;
+    return ST_OK;
+}
+
+/* What the thread found. */
+static enum status watched(struct nccl *n)
+{
+    pthread_mutex_lock(&n->mutex);
+    enum status st = n->st;
+    if (st != ST_OK) fail_restore(&n->why);
+    pthread_mutex_unlock(&n->mutex);
     return st;
 }
 
-/* In place, as NCCL wants it: shard r is `each` floats from r * each on. The last shards of a range
- * may be shorter; then each is a call of its own to its rank or from it. */
-static enum status shards(struct nccl *n, bool scatter, float *data, int64_t count, CUstream s)
+void nccl_wait_begin(struct nccl *n)
+{
+    if (!n) return;
+    pthread_mutex_lock(&n->mutex);
+    if (!n->waiters++) n->since_ns = clock_ns();
+    pthread_mutex_unlock(&n->mutex);
+}
+
+enum status nccl_wait_end(struct nccl *n)
+{
+    if (!n) return ST_OK;
+    pthread_mutex_lock(&n->mutex);
+    n->waiters--;
+    n->since_ns = clock_ns();
+    pthread_mutex_unlock(&n->mutex);
+    return watched(n);
+}
+
+/* --- collectives ------------------------------------------------------------------------------ */
+
+static int number_of(const struct type *t)
+{
+    return t->dtype == DT_BF16 ? NCCL_BFLOAT16 : NCCL_FLOAT;
+}
+
+/* In place, as NCCL wants it: shard r is `each` elements from r * each on. The last shards of a
+ * range may be shorter; then each is a call of its own to its rank or from it. */
+static enum status shards(struct nccl *n, bool scatter, char *data, const struct type *t,
+                          CUstream s)
 {
     const struct library *l = n->library;
+    int64_t count = type_elements(t), bytes = dtype_size(t->dtype);
     struct group_shard own = group_shard(count, n->ranks, n->rank);
     size_t each = (size_t)(own.end - own.first);
-    float *mine = data + own.first;
+    char *mine = data + own.first * bytes;
+    int type = number_of(t);
     if (count == (int64_t)each * n->ranks)
         return scatter
-                   ? check(n,
-                           l->ncclReduceScatter(data, mine, each, NCCL_FLOAT, NCCL_SUM, n->comm, s),
+                   ? check(n, l->ncclReduceScatter(data, mine, each, type, NCCL_SUM, n->comm, s),
                            "reduce shards")
-                   : check(n, l->ncclAllGather(mine, data, each, NCCL_FLOAT, n->comm, s),
+                   : check(n, l->ncclAllGather(mine, data, each, type, n->comm, s),
                            "gather shards");
     TRY(check(n, l->ncclGroupStart(), "group calls"));
     for (int r = 0; r < n->ranks; r++) {
         struct group_shard of = group_shard(count, n->ranks, r);
-        float *x = data + of.first;
+        char *x = data + of.first * bytes;
         size_t size = (size_t)(of.end - of.first);
         if (!size) continue;
-        TRY(scatter ? check(n, l->ncclReduce(x, x, size, NCCL_FLOAT, NCCL_SUM, r, n->comm, s),
-                            "reduce a shard")
-                    : check(n, l->ncclBroadcast(x, x, size, NCCL_FLOAT, r, n->comm, s),
-                            "gather a shard"));
+        TRY(scatter
+                ? check(n, l->ncclReduce(x, x, size, type, NCCL_SUM, r, n->comm, s),
+                        "reduce a shard")
+                : check(n, l->ncclBroadcast(x, x, size, type, r, n->comm, s), "gather a shard"));
     }
     return check(n, l->ncclGroupEnd(), "group calls");
 }
 
-enum status nccl_run(struct nccl *n, enum collective what, float *data, int64_t count,
+enum status nccl_run(struct nccl *n, enum collective what, void *data, const struct type *t,
                      CUstream stream)
 {
     const struct library *l = n->library;
-    size_t size = (size_t)count;
+    size_t size = (size_t)type_elements(t);
+    int type = number_of(t);
+    TRY(watched(n));
     switch (what) {
     case COLLECTIVE_ALL_REDUCE:
-        return check(n, l->ncclAllReduce(data, data, size, NCCL_FLOAT, NCCL_SUM, n->comm, stream),
-                     "sum");
+        return check(n, l->ncclAllReduce(data, data, size, type, NCCL_SUM, n->comm, stream), "sum");
     case COLLECTIVE_REDUCE_SCATTER:
-        return shards(n, true, data, count, stream);
+        return shards(n, true, data, t, stream);
     case COLLECTIVE_ALL_GATHER:
-        return shards(n, false, data, count, stream);
+        return shards(n, false, data, t, stream);
     case COLLECTIVE_BROADCAST:
-        return check(n, l->ncclBroadcast(data, data, size, NCCL_FLOAT, 0, n->comm, stream),
-                     "broadcast");
+        return check(n, l->ncclBroadcast(data, data, size, type, 0, n->comm, stream), "broadcast");
     case COLLECTIVE_GATHER:
     case COLLECTIVE_TELL:
         break;
@@ -145,7 +265,10 @@ void nccl_note(struct nccl *n, const void *data, CUevent event)
 {
     int i = 0;
     while (i < n->notes && n->note[i].data != data) i++;
-    BUG_IF(i == NOTES, "more than %d ranges are in flight", NOTES);
+    if (i == n->capacity) {
+        n->capacity = n->capacity ? 2 * n->capacity : 64;
+        n->note = heap_resize(n->note, n->capacity * (int64_t)sizeof *n->note);
+    }
     n->note[i] = (struct note){data, event};
     if (i == n->notes) n->notes++;
 }
@@ -161,10 +284,16 @@ CUevent nccl_event(const struct nccl *n, const void *data)
 void nccl_close(struct nccl *n)
 {
     if (!n) return;
-    if (n->failed)
-        n->library->ncclCommAbort(n->comm);
-    else
-        n->library->ncclCommDestroy(n->comm);
+    pthread_mutex_lock(&n->mutex);
+    n->closing = true;
+    pthread_cond_broadcast(&n->changed);
+    pthread_mutex_unlock(&n->mutex);
+    pthread_join(n->thread, NULL);
+    if (n->comm && n->failed) n->library->ncclCommAbort(n->comm);
+    if (n->comm && !n->failed) n->library->ncclCommDestroy(n->comm);
+    pthread_cond_destroy(&n->changed);
+    pthread_mutex_destroy(&n->mutex);
+    free(n->note);
     free(n);
 }
 
