@@ -93,7 +93,7 @@ void ranks_after(struct profile_ranks *r, struct random_step *n)
 static void before_kernel(void *user, const struct plan *p, int node)
 {
     struct rank_log *l = user;
-    BUG_IF(l->at == l->end, "more kernels than the plans have");
+    if (l->at == l->end) return;
     l->log.kernel[l->at].mark = mark_of(&l->marks, p, node);
     l->log.kernel[l->at].start_ns = clock_ns();
 }
@@ -101,17 +101,24 @@ static void before_kernel(void *user, const struct plan *p, int node)
 static enum status after_kernel(void *user, const struct plan *, int)
 {
     struct rank_log *l = user;
-    l->log.kernel[l->at++].end_ns = clock_ns();
+    if (l->at < l->end) l->log.kernel[l->at++].end_ns = clock_ns();
     return ST_OK;
+}
+
+/* With fusion=primitive the update of a shard has another number of kernels at each rank. Marks are
+ * those of rank 0, so the kernels of such a rank are not recorded. */
+static bool same_kernels(const struct profile_ranks *r, const struct rank_log *l)
+{
+    return l->marks.per_step == r->marks.per_step && l->marks.marks == r->marks.marks;
 }
 
 static struct plan_hooks begin_step(void *user, const struct engine *e, int64_t mark)
 {
     struct profile_ranks *r = user;
     struct rank_log *l = &r->rank[communicator_rank(e->communicator)];
-    l->marks.engine = e;
+    l->marks = marks_of(e);
     l->at = (mark - 1) * r->marks.per_step;
-    l->end = l->at + r->marks.per_step;
+    l->end = same_kernels(r, l) ? l->at + r->marks.per_step : l->at;
     record(l, e, (int)mark - 1);
     return (struct plan_hooks){.user = l, .before = before_kernel, .after = after_kernel};
 }
@@ -220,7 +227,7 @@ void ranks_take(const struct profile_ranks *r, const struct collected *c, struct
     x->rank = ARENA_NEW(a, struct profile_rank, r->ranks);
     for (int k = 0; k < r->ranks; k++) {
         x->rank[k] = r->rank[k].log;
-        x->rank[k].kernels = k ? r->marks.per_step : 0;
+        x->rank[k].kernels = k && same_kernels(r, &r->rank[k]) ? r->marks.per_step : 0;
         x->rank[k].waited_ms = waited_ms(r, k, p->steps);
     }
     p->communication = x;

@@ -2,6 +2,7 @@
 
 #ifdef HAVE_CUPTI
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,15 +53,23 @@ static bool open_library(struct cupti *ret, char ret_why[LIBRARY_WHY])
     return true;
 }
 
+static struct {
+    struct cupti table;
+    char why[LIBRARY_WHY];
+    bool found;
+} library;
+
+static void open_once(void)
+{
+    library.found = open_library(&library.table, library.why);
+}
+
 const struct cupti *cupti(const char **ret_why)
 {
-    static struct cupti table;
-    static char why[LIBRARY_WHY];
-    static bool tried, found;
-    if (!tried) found = open_library(&table, why);
-    tried = true;
-    if (ret_why) *ret_why = found ? NULL : why;
-    return found ? &table : NULL;
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* ranks that are threads open it at once */
+    pthread_once(&once, open_once);
+    if (ret_why) *ret_why = library.found ? NULL : library.why;
+    return library.found ? &library.table : NULL;
 }
 
 bool cupti_available(const char **ret_why)

@@ -241,6 +241,7 @@ static void load(struct jit *j, struct module *m)
     CUresult r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);
     if (r != CUDA_SUCCESS && m->cached) {
         free(m->image);
+        m->image = NULL;
         make(j, m);
         if (m->failure) return;
         r = cuda_driver(NULL)->cuModuleLoadData(&m->loaded, m->image);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,7 +81,7 @@ struct nvml_optional {
 };
 
 static struct {
-    bool tried, found;
+    bool found;
     char why[LIBRARY_WHY];
     struct nvml_needed must;
     struct nvml_optional may;
@@ -115,8 +116,8 @@ static void open_library(void)
 
 static bool is_open(void)
 {
-    if (!nvml.tried) open_library();
-    nvml.tried = true;
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* ranks that are threads open it at once */
+    pthread_once(&once, open_library);
     return nvml.found;
 }
 
