@@ -235,7 +235,9 @@ enum status file_make_dir(const char *path)
 {
     if (mkdir(path, 0777) != 0) return errno == EEXIST ? ST_OK : file_fail(path, errno);
     enum status st = file_sync_parent(path);
-    return st == ST_DENIED ? ST_OK : st; /* a folder that may not be read has no sync */
+    if (st == ST_OK || st == ST_DENIED) return ST_OK; /* one that may not be read has no sync */
+    rmdir(path);
+    return st;
 }
 
 enum status file_make_dirs_count(const char *path, int *ret_made)

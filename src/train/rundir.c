@@ -23,13 +23,16 @@ static const char *remedy(enum status st)
                          : "choose another --out_dir";
 }
 
-/* Removes the last `made` folders of a path, as far as they are empty. */
+/* Removes the last `made` folders of a path that exist, as far as they are empty. */
 static void remove_made(const char *run, int made)
 {
     char path[RUN_LONGEST + 1];
     snprintf(path, sizeof path, "%s", run);
-    for (int i = 0; i < made; i++) {
-        if (rmdir(path) != 0) break;
+    while (made > 0) {
+        if (rmdir(path) == 0)
+            made--;
+        else if (file_exists(path))
+            break;
         char *slash = strrchr(path, '/');
         while (slash && !slash[1]) {
             *slash = '\0';
@@ -47,6 +50,7 @@ enum status rundir_claim(struct rundir *r, const char *path, bool create)
         return fail(ST_USAGE, "%.60s...: the path is longer than %d bytes", path, RUN_LONGEST);
     if (create) {
         enum status made = file_make_dirs_count(path, &r->made);
+        if (made != ST_OK) remove_made(path, r->made);
         if (made != ST_OK)
             return fail_in(made, "cannot create the run directory (%s)", remedy(made));
     }

@@ -372,7 +372,7 @@ static void test_every_field_of_meta(void **state)
                 assert_message_has(strstr(fail_message(), "not a data set that Strobe can replace")
                                        ? "under another name"
                                        : "recreate it with `strobe data mytext");
-            bool known = own_check(NULL, workdir_path("data/mytext"), OWN_SET) == ST_OK;
+            bool known = own_check(workdir_path("data/mytext"), OWN_SET) == ST_OK;
             assert_true(known || f < 2); /* by these two fields */
         }
     workdir_write(path, whole, bytes);
