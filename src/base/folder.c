@@ -76,8 +76,8 @@ static enum status exchange(struct folder_writer *w)
 static enum status take_name(struct folder_writer *w)
 {
     struct stat info;
+    TRY(lock_check(&w->lock)); /* else the reason would be a temporary folder that is not there */
     TRY(file_sync_folder(w->temporary));
-    TRY(lock_check(&w->lock));
     if (lstat(w->path, &info) != 0) {
         if (errno != ENOENT) return file_fail(w->path, errno);
         return rename(w->temporary, w->path) == 0 ? ST_OK : file_fail(w->path, errno);

@@ -110,47 +110,30 @@ enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint
 
 /* --- what this process wrote ------------------------------------------------------------------ */
 
-_Static_assert((int)CHECKPOINT_FILES == (int)STATE_FILE_COUNT, "one for each file of tensors");
-
-/* How the system shows a file; inode 0: it does not. ctime changes with every write, and no program
- * can set it. */
-static struct checkpoint_file shown(const char *checkpoint, int i, struct arena *a)
+/* ctime changes with every write, and no program can set it. */
+static struct checkpoint_written shown(const char *run, int64_t iter, struct arena *a)
 {
+    const char *const names[] = {state_tensor_file(STATE_MODEL), state_tensor_file(STATE_OPTIMIZER),
+                                 "state.json", "DONE"};
+    struct checkpoint_written w = {.iter = iter};
     struct stat info;
-    if (stat(arena_printf(a, "%s/%s", checkpoint, state_tensor_file(i)), &info) != 0)
-        return (struct checkpoint_file){};
-    return (struct checkpoint_file){.device = (int64_t)info.st_dev,
-                                    .inode = (int64_t)info.st_ino,
-                                    .bytes = info.st_size,
-                                    .changed_ns = info.st_ctim.tv_sec * INT64_C(1000000000) +
-                                                  info.st_ctim.tv_nsec};
-}
-
-static void note_written(const char *run, int64_t iter, const struct safetensors_facts *files,
-                         struct checkpoint_written *ret, struct arena *a)
-{
-    ret->iter = iter;
-    for (int i = 0; i < CHECKPOINT_FILES; i++) {
-        ret->file[i] = shown(checkpoint_path(run, iter, a), i, a);
-        memcpy(ret->file[i].sha256, files[i].sha256, sizeof files[i].sha256);
+    for (int i = 0; i < COUNT_OF(w.file); i++) {
+        const char *path = arena_printf(a, "%s/%s", checkpoint_path(run, iter, a), names[i]);
+        if (stat(path, &info) != 0) return (struct checkpoint_written){};
+        w.file[i].inode = (int64_t)info.st_ino;
+        w.file[i].bytes = (int64_t)info.st_size;
+        w.file[i].changed_ns =
+            (int64_t)info.st_ctim.tv_sec * 1000000000 + (int64_t)info.st_ctim.tv_nsec;
     }
+    return w;
 }
 
-/* Whether the files of a checkpoint are those that this process wrote and hashed as it did. */
 static bool is_as_written(const char *run, int64_t iter, const struct checkpoint_written *w,
                           struct arena *a)
 {
-    struct checkpoint_state state;
-    struct safetensors_facts files[STATE_FILE_COUNT];
-    const char *path = checkpoint_path(run, iter, a);
-    if (!w || w->iter != iter || state_read(path, a, &state, files) != ST_OK) return false;
-    for (int i = 0; i < CHECKPOINT_FILES; i++) {
-        const struct checkpoint_file *x = &w->file[i], now = shown(path, i, a);
-        bool same = now.inode && now.inode == x->inode && now.device == x->device &&
-                    now.bytes == x->bytes && now.changed_ns == x->changed_ns;
-        if (!same || strcmp(files[i].sha256, x->sha256)) return false;
-    }
-    return true;
+    if (!w || w->iter != iter || !w->file[0].inode) return false;
+    struct checkpoint_written now = shown(run, iter, a);
+    return memcmp(&now, w, sizeof now) == 0;
 }
 
 /* --- pruning ---------------------------------------------------------------------------------- */
@@ -204,7 +187,7 @@ static void remove_one(const char *run, int64_t iter, struct arena *a)
         log_warning("could not remove an old checkpoint: %s", fail_message());
 }
 
-static void clean(const char *run, struct arena *a)
+void checkpoint_clean(const char *run, struct arena *a)
 {
     const char *ckpt = arena_printf(a, "%s/ckpt", run);
     /* what has a temporary name may be what a checkpoint's name led to before a crash */
@@ -215,16 +198,9 @@ static void clean(const char *run, struct arena *a)
         log_warning("no temporary folder is removed: %s", fail_message());
 }
 
-void checkpoint_clean(const char *run)
-{
-    struct arena scratch = {};
-    clean(run, &scratch);
-    arena_release(&scratch);
-}
-
 /* A folder that cannot be removed wastes disk space but does not fail the run. */
-static void prune(const char *run, int64_t now, const struct checkpoint_written *written,
-                  struct arena *a)
+void checkpoint_prune(const char *run, int64_t now, const struct checkpoint_written *written,
+                      struct arena *a)
 {
     int64_t *iters;
     int count;
@@ -243,14 +219,7 @@ static void prune(const char *run, int64_t now, const struct checkpoint_written 
         if (was_read && iters[i] != now && iters[i] != best && iters[i] != spare)
             remove_one(run, iters[i], a);
     }
-    clean(run, a);
-}
-
-void checkpoint_prune(const char *run, int64_t now)
-{
-    struct arena scratch = {};
-    prune(run, now, NULL, &scratch);
-    arena_release(&scratch);
+    checkpoint_clean(run, a);
 }
 
 static struct safetensor as_safetensor(const struct weights_tensor *t, const char *name,
@@ -317,8 +286,8 @@ static enum status save(const struct lock *run, const struct weights_tensor *ten
         return st;
     }
     TRY(folder_writer_commit(&w));
-    prune(run->path, state->iter, written, a);
-    note_written(run->path, state->iter, files, written, a);
+    checkpoint_prune(run->path, state->iter, written, a);
+    *written = shown(run->path, state->iter, a);
     return ST_OK;
 }
 

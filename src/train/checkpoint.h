@@ -11,7 +11,6 @@
 #ifndef TRAIN_CHECKPOINT_H
 #define TRAIN_CHECKPOINT_H
 
-#include "base/hash.h"
 #include "base/lock.h"
 #include "data/safetensors.h"
 #include "engine/weights.h"
@@ -27,16 +26,14 @@ struct checkpoint_state {
     const char *run;                     /* identity of the run; NULL: unknown */
 };
 
-/* The files of the checkpoint that this process wrote last, as the system showed them then. While
- * they look the same, they are not read again before an older checkpoint is removed. A zeroed
- * struct knows of none. */
-enum { CHECKPOINT_FILES = 2 };
+/* How the system showed the files of the checkpoint that this process wrote last. While they look
+ * the same, they are not read again before an older checkpoint is removed. A zeroed struct knows of
+ * none. */
 struct checkpoint_written {
     int64_t iter;
-    struct checkpoint_file {
-        int64_t device, inode, bytes, changed_ns; /* inode 0: unknown */
-        char sha256[HASH_HEX];
-    } file[CHECKPOINT_FILES]; /* of tensors */
+    struct {
+        int64_t inode, bytes, changed_ns; /* inode 0: unknown */
+    } file[4];
 };
 
 struct checkpoint {
@@ -58,10 +55,12 @@ enum status checkpoint_save(const struct lock *run, const struct weights_tensor 
                             const struct checkpoint_state *state,
                             struct checkpoint_written *written);
 
-/* What checkpoint_save does after it has written `now`, for a process that was killed before. */
-void checkpoint_prune(const char *run, int64_t now);
+/* What checkpoint_save does after it has written `now`, for a process that was killed before, which
+ * left no `written` (NULL). */
+void checkpoint_prune(const char *run, int64_t now, const struct checkpoint_written *written,
+                      struct arena *a);
 /* Removes the temporary folders of writers and removers that were killed. Needs the claim. */
-void checkpoint_clean(const char *run);
+void checkpoint_clean(const char *run, struct arena *a);
 
 /* The newest intact checkpoint, or that with the lowest validation loss, all files verified. Warns
  * of each newer one that is damaged, or that the disk cannot read. ST_OK without one: there are

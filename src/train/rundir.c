@@ -98,10 +98,10 @@ bool rundir_has_run(const char *dir)
     return rundir_look(dir, &has) != ST_OK || has;
 }
 
-void rundir_clean(const char *dir)
+void rundir_clean(const char *dir, struct arena *a)
 {
     own_clean(dir, OWN_RUN);
-    checkpoint_clean(dir);
+    checkpoint_clean(dir, a);
 }
 
 /* The path of a file of the run. */

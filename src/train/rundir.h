@@ -66,7 +66,7 @@ enum status rundir_is_complete(const char *dir, bool *ret_complete);
 /* The same, and the iteration of the newest checkpoint by its name alone; -1: there is none. */
 enum status rundir_progress(const char *dir, bool *ret_complete, int64_t *ret_last);
 /* Removes the temporary files of killed writers. Needs the claim. */
-void rundir_clean(const char *dir);
+void rundir_clean(const char *dir, struct arena *a);
 /* ST_USAGE if rundir_clear would refuse: the directory is a link, or ckpt has a foreign file. */
 enum status rundir_check_clear(const char *dir);
 /* Removes the files of a run, and nothing else. */

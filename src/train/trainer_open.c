@@ -105,7 +105,7 @@ enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, b
     t->run_word = shell_word(t->run.lock.path, a);
     enum status st = look(t, resume, overwrite);
     if (st == ST_OK)
-        rundir_clean(t->run.lock.path);
+        rundir_clean(t->run.lock.path, a);
     else
         trainer_close(t);
     return st;
@@ -185,7 +185,8 @@ static enum status continue_run(struct trainer *t, bool changed)
     TRY(disk_check(t));
     t->wrote = true;
     /* no save follows that would remove what a kill after the last one left */
-    if (t->saved == t->config->train.max_iters) checkpoint_prune(t->run.lock.path, t->saved);
+    if (t->saved == t->config->train.max_iters)
+        checkpoint_prune(t->run.lock.path, t->saved, NULL, t->arena);
     return rundir_reopen(t->run.lock.path);
 }
 

@@ -220,6 +220,7 @@ static void test_a_moved_directory(void **state)
     assert_int_equal(rename(workdir_path("in"), workdir_path("moved")), 0);
     assert_int_equal(file_make_dirs(workdir_path("in")), ST_OK);
     assert_int_equal(folder_writer_commit(&w), ST_ABSENT);
+    assert_non_null(strstr(fail_message(), "was moved to"));
     assert_false(file_exists(workdir_path("in/a")) || file_exists(workdir_path("moved/a")));
 }
 
