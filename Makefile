@@ -309,7 +309,7 @@ FUZZ_CC := $(or $(FUZZER),$(CC))
 FUZZ_FLAGS := -std=c2x -O1 -g1 -D_GNU_SOURCE -Isrc -fno-omit-frame-pointer -fno-sanitize-recover=all \
               -fsanitize=$(if $(FUZZER),fuzzer-no-link$(comma))address,undefined \
               $(if $(HAS_CUDA),-isystem $(CUDA)/include)
-FUZZ_WRAPPED := $(addprefix -Wl$(comma)--wrap=,file_exists file_read file_read_at file_read_most_at file_open_at file_read_range \
+FUZZ_WRAPPED := $(addprefix -Wl$(comma)--wrap=,file_exists file_read file_read_most file_open file_read_range \
                   trust_check trust_path hash_open hash_add hash_close hash_bytes)
 FUZZ_SOURCES := $(wildcard $(patsubst %,src/%/*.c,base result config text data exchange present report tuning)) \
                 src/train/state_file.c src/train/runlog.c src/machine/machine_file.c src/machine/machine_best.c $(wildcard src/graph/*.c src/model/*.c) \

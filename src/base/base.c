@@ -2,7 +2,6 @@
 
 #include "base/visible.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,6 @@ static _Thread_local struct failure last;
 enum status fail(enum status st, const char *format, ...)
 {
     va_list args;
-    last.error = errno;
     va_start(args, format);
     vsnprintf(last.message, sizeof last.message, format, args);
     va_end(args);
@@ -53,11 +51,6 @@ void fail_restore(const struct failure *kept)
 const char *fail_message(void)
 {
     return last.message;
-}
-
-int fail_errno(void)
-{
-    return last.error;
 }
 
 const char *fail_trail(void)

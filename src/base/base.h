@@ -15,8 +15,12 @@
 
 enum [[nodiscard]] status{
     ST_OK,          ST_USAGE, /* invalid user input: exit code 2 */
-    ST_IO,                    /* an operating system error */
-    ST_FORMAT,                /* a file has invalid contents */
+    ST_ABSENT,                /* of files up to ST_FORMAT: there is none */
+    ST_DENIED,                /* the user may not */
+    ST_BUSY,                  /* it may pass: too few descriptors, too little memory */
+    ST_FULL,                  /* no room on the disk */
+    ST_IO,                    /* another operating system error: of the disk, say */
+    ST_FORMAT,                /* a file has invalid contents, or is of another kind */
     ST_UNSUPPORTED,           /* valid, but not supported here */
     ST_DEVICE,                /* an error of a device or its driver */
     ST_MEMORY,                /* out of device memory */
@@ -34,17 +38,19 @@ enum status fail_in(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Save the current error before cleanup that may fail too, and restore it afterwards. */
 struct failure {
     char message[1024], trail[512];
-    int error; /* errno when it was worded */
 };
 void fail_keep(struct failure *ret);
 void fail_restore(const struct failure *kept);
 /* The last error of this thread: one sentence without a newline. */
 const char *fail_message(void);
-/* Its errno: the reason of an ST_IO. */
-int fail_errno(void);
 /* Where the error passed on its way up: "via plan/run.c:40, train/trainer.c:77"; may be empty. */
 const char *fail_trail(void);
 enum status fail_via(enum status st, const char *file, int line);
+/* Whether a status is of files: base/file.h. */
+static inline bool is_of_files(enum status st)
+{
+    return st >= ST_ABSENT && st <= ST_FORMAT;
+}
 
 static inline int64_t min_i64(int64_t a, int64_t b)
 {

@@ -25,15 +25,10 @@ json_t *number_or_null(double x)
 
 enum status json_write(json_t *root, size_t flags, const char *path)
 {
-    return json_write_at(root, flags, NULL, path);
-}
-
-enum status json_write_at(json_t *root, size_t flags, const struct dir *at, const char *name)
-{
     char *text = json_dumps(root, flags);
     json_decref(root);
-    BUG_IF(!text, "%s: cannot be written as JSON", name);
-    enum status st = file_write_at(at, name, text, (int64_t)strlen(text));
+    BUG_IF(!text, "%s: cannot be written as JSON", path);
+    enum status st = file_write(path, text, (int64_t)strlen(text));
     free(text);
     return st;
 }

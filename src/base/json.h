@@ -2,7 +2,7 @@
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
-#include "base/dir.h"
+#include "base/file.h"
 #include "base/str.h"
 
 #include <jansson.h>
@@ -14,7 +14,6 @@ json_t *number_or_null(double x);
 json_t *texts_json(const char *const *text, int n);
 /* Release `root`; flags as of json_dumps. A file is replaced atomically, text gets a newline. */
 enum status json_write(json_t *root, size_t flags, const char *path);
-enum status json_write_at(json_t *root, size_t flags, const struct dir *at, const char *name);
 void json_print_with(json_t *root, size_t flags, struct str *s);
 
 #endif

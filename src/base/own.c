@@ -3,7 +3,7 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,15 +71,15 @@ static const struct {
                     {"tokenizer_config.json"}}},
 };
 
-static enum status file_begins(const struct dir *at, const char *name, const char *begin,
-                               bool *ret_does, int64_t *ret_size)
+static enum status file_begins(const char *path, const char *begin, bool *ret_does,
+                               int64_t *ret_size)
 {
     char head[512];
     int fd;
     int64_t n = (int64_t)strlen(begin);
     *ret_does = false;
-    TRY(file_open_at(at, name, &fd, ret_size));
-    enum status st = *ret_size < n ? ST_OK : file_read_range(fd, name, 0, n, head);
+    TRY(file_open(path, &fd, ret_size));
+    enum status st = *ret_size < n ? ST_OK : file_read_range(fd, path, 0, n, head);
     close(fd);
     if (st != ST_OK || *ret_size < n) return st;
     *ret_does = true;
@@ -89,21 +89,11 @@ static enum status file_begins(const struct dir *at, const char *name, const cha
 
 /* --- folders ---------------------------------------------------------------------------------- */
 
-/* The length of NAME in a temporary name of a writer: NAME.0123456789ab.tmp, NAME.PID.tmp of older
- * versions, or one of these with .old.tmp, of a folder that was set aside. Else of all of it. */
+/* The length of NAME in a temporary name, else of all of it. */
 static int name_length(const char *entry)
 {
-    int length = (int)strlen(entry), n = length;
-    if (n < 4 || strcmp(entry + n - 4, ".tmp") != 0) return length;
-    n -= n >= 8 && !memcmp(entry + n - 8, ".old", 4) ? 8 : 4;
-    int dot = n;
-    while (dot > 0 && strchr("0123456789abcdef", entry[dot - 1])) dot--;
-    return dot > 1 && dot < n && entry[dot - 1] == '.' ? dot - 1 : length;
-}
-
-static bool is_temporary(const char *name)
-{
-    return name[name_length(name)];
+    int length = file_temporary_of(entry);
+    return length ? length : (int)strlen(entry);
 }
 
 static const struct known_file *find(enum own_folder kind, const char *entry)
@@ -122,91 +112,87 @@ static bool is_iteration(const char *entry)
 }
 
 /* A folder inside of a recognised one: what is foreign there is foreign here. */
-static enum status look_inside(const struct dir *at, const char *path, const char *entry,
-                               enum own_folder kind, struct arena *a, struct own_found *ret)
+static enum status look_inside(const char *path, const char *entry, enum own_folder kind,
+                               struct arena *a, struct own_found *ret)
 {
     struct own_found inner;
-    TRY(own_look(at, path, kind, a, &inner));
+    TRY(own_look(path, kind, a, &inner));
     ret->recognised |= inner.recognised;
-    bool needs_mark = kind == OWN_CHECKPOINT && !inner.recognised && !is_temporary(entry);
+    bool needs_mark = kind == OWN_CHECKPOINT && !inner.recognised && !file_temporary_of(entry);
     const char *foreign = inner.foreign || !needs_mark ? inner.foreign : inner.unlike;
     if (foreign) ret->foreign = arena_printf(a, "%s/%s", entry, foreign);
     return ST_OK;
 }
 
-static enum status look_at(const struct dir *at, const char *folder, const char *entry,
-                           enum own_folder kind, struct arena *a, struct own_found *ret)
+static enum status look_at(const char *folder, const char *entry, enum own_folder kind,
+                           struct arena *a, struct own_found *ret)
 {
-    char buffer[DIR_NAME];
     struct stat info;
-    const char *path =
-        strcmp(folder, ".") ? arena_printf(a, "%s/%s", folder, entry) : arena_strdup(a, entry);
-    if (fstatat(dir_fd(at), dir_name(at, path, buffer), &info, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT ? ST_OK : dir_fail(at, path, errno);
+    const char *path = arena_printf(a, "%s/%s", folder, entry);
+    if (lstat(path, &info) != 0) return errno == ENOENT ? ST_OK : file_fail(path, errno);
     const struct known_file *f = find(kind, entry);
     bool dir = S_ISDIR(info.st_mode), file = S_ISREG(info.st_mode);
     if (kind == OWN_CHECKPOINTS && dir && is_iteration(entry))
-        return look_inside(at, path, entry, OWN_CHECKPOINT, a, ret);
+        return look_inside(path, entry, OWN_CHECKPOINT, a, ret);
     bool ckpt = f && !strcmp(f->name, "ckpt");
     if (dir && ckpt) {
-        ret->unlike = path;
-        return look_inside(at, path, entry, OWN_CHECKPOINTS, a, ret);
+        ret->unlike = arena_strdup(a, entry);
+        return look_inside(path, entry, OWN_CHECKPOINTS, a, ret);
     }
     if (!f || !file || ckpt) {
         ret->foreign = arena_strdup(a, entry);
         return ST_OK;
     }
-    if (is_temporary(entry)) return ST_OK;
+    if (file_temporary_of(entry)) return ST_OK;
     bool does = false;
     int64_t size;
-    if (f->begin) TRY(file_begins(at, path, f->begin, &does, &size));
+    if (f->begin) TRY(file_begins(path, f->begin, &does, &size));
     ret->recognised |= does && f->marks;
     if (!does) ret->unlike = arena_strdup(a, entry);
     return ST_OK;
 }
 
-enum status own_check_no_link(const struct dir *at, const char *name)
+/* A slash at the end would follow a link. */
+enum status own_check_no_link(const char *path)
 {
-    char buffer[DIR_NAME];
+    char name[4096];
     struct stat info;
-    if (fstatat(dir_fd(at), dir_name(at, name, buffer), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISLNK(info.st_mode))
-        return ST_OK;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    snprintf(name, sizeof name, "%.*s", (int)n, path);
+    if (lstat(name, &info) != 0 || !S_ISLNK(info.st_mode)) return ST_OK;
     return fail(ST_USAGE,
                 "%s is a symbolic link, which is not followed here: name what it leads to, or put "
                 "that in its place",
-                dir_path(at, name, buffer));
+                name);
 }
 
-enum status own_look(const struct dir *at, const char *name, enum own_folder kind, struct arena *a,
+enum status own_look(const char *folder, enum own_folder kind, struct arena *a,
                      struct own_found *ret)
 {
-    char buffer[DIR_NAME];
-    struct dir_entries e;
+    struct file_entries e;
     struct stat info;
     *ret = (struct own_found){};
-    TRY(own_check_no_link(at, name));
-    if (fstatat(dir_fd(at), dir_name(at, name, buffer), &info, 0) == 0 && !S_ISDIR(info.st_mode))
-        return fail(ST_USAGE, "%s is not a folder: move it away", dir_path(at, name, buffer));
-    TRY(dir_list(at, name, a, &e));
+    if (kind != OWN_RUN) TRY(own_check_no_link(folder));
+    if (stat(folder, &info) == 0 && !S_ISDIR(info.st_mode))
+        return fail(ST_USAGE, "%s is not a folder: move it away", folder);
+    TRY(file_list(folder, a, &e));
     ret->empty = !e.count;
-    for (int i = 0; i < e.count; i++) TRY(look_at(at, name, e.name[i], kind, a, ret));
+    for (int i = 0; i < e.count; i++) TRY(look_at(folder, e.name[i], kind, a, ret));
     return ST_OK;
 }
 
-static enum status check(const struct dir *at, const char *name, enum own_folder kind,
-                         struct arena *a)
+static enum status check(const char *path, enum own_folder kind, struct arena *a)
 {
-    char buffer[DIR_NAME];
     struct own_found f;
-    TRY(own_look(at, name, kind, a, &f));
-    const char *path = dir_path(at, name, buffer);
+    TRY(own_look(path, kind, a, &f));
     if (f.foreign)
         return fail(ST_USAGE,
                     "%s/%s was not written by Strobe, so %s is neither deleted nor replaced: move "
                     "that file away, or choose another name",
                     path, f.foreign, path);
-    bool any = kind == OWN_CHECKPOINTS || is_temporary(name);
+    const char *slash = strrchr(path, '/');
+    bool any = kind == OWN_CHECKPOINTS || file_temporary_of(slash ? slash + 1 : path);
     if (f.empty || f.recognised || any) return ST_OK;
     return fail(ST_USAGE,
                 "%s has no %s that Strobe wrote, so this %s is neither deleted nor replaced: move "
@@ -214,52 +200,57 @@ static enum status check(const struct dir *at, const char *name, enum own_folder
                 path, folders[kind].file[0].name, folders[kind].words);
 }
 
-enum status own_check(const struct dir *at, const char *name, enum own_folder kind)
+enum status own_check(const char *path, enum own_folder kind)
 {
     struct arena scratch = {};
-    enum status st = check(at, name, kind, &scratch);
+    enum status st = check(path, kind, &scratch);
     arena_release(&scratch);
     return st;
 }
 
-enum status own_check_links(const struct dir *run, bool also_unread)
+enum status own_check_links(const char *run, bool also_unread)
 {
-    for (const struct known_file *f = folders[OWN_RUN].file; f->name; f++)
-        if (f->begin || also_unread) TRY(own_check_no_link(run, f->name));
+    char path[4096];
+    for (const struct known_file *f = folders[OWN_RUN].file; f->name; f++) {
+        snprintf(path, sizeof path, "%s/%s", run, f->name);
+        if (f->begin || also_unread) TRY(own_check_no_link(path));
+    }
     return ST_OK;
 }
 
-void own_clean(const struct dir *at, const char *name, enum own_folder kind)
+void own_clean(const char *folder, enum own_folder kind)
 {
     struct arena scratch = {};
-    struct dir_entries e;
-    enum status st = dir_list(at, name, &scratch, &e);
+    struct file_entries e;
+    enum status st = file_list(folder, &scratch, &e);
     for (int i = 0; st == ST_OK && i < e.count; i++) {
-        const char *path = arena_printf(&scratch, "%s/%s", name, e.name[i]);
+        const char *path = arena_printf(&scratch, "%s/%s", folder, e.name[i]);
         const struct known_file *f = find(kind, e.name[i]);
         if (!file_temporary_of(e.name[i])) continue;
         if (kind == OWN_CHECKPOINTS && is_iteration(e.name[i]))
-            own_remove_temporary(at, path, OWN_CHECKPOINT);
+            own_remove_temporary(path, OWN_CHECKPOINT);
         else if (f && !strcmp(f->name, "ckpt"))
-            own_remove_temporary(at, path, OWN_CHECKPOINTS);
-        else if (f)
-            file_remove_temporary_at(at, path);
+            own_remove_temporary(path, OWN_CHECKPOINTS);
+        else if (f && file_remove(path) != ST_OK)
+            log_warning("could not remove a temporary file: %s", fail_message());
     }
     arena_release(&scratch);
 }
 
-void own_remove_temporary(const struct dir *at, const char *name, enum own_folder kind)
+void own_remove_temporary(const char *path, enum own_folder kind)
 {
-    if (own_check(at, name, kind) == ST_OK)
-        file_remove_temporary_at(at, name);
-    else
-        log_warning("%s", fail_message());
+    enum status st = own_check(path, kind);
+    if (st == ST_OK) st = file_remove_dir(path);
+    if (st != ST_OK) log_warning("could not remove a temporary folder: %s", fail_message());
 }
 
-enum status own_clear_run(const struct dir *run)
+enum status own_clear_run(const char *run)
 {
-    const struct known_file *f = folders[OWN_RUN].file;
-    for (; strcmp(f->name, "ckpt") != 0; f++) TRY(file_remove_at(run, f->name));
+    char path[4096];
+    for (const struct known_file *f = folders[OWN_RUN].file; strcmp(f->name, "ckpt") != 0; f++) {
+        snprintf(path, sizeof path, "%s/%s", run, f->name);
+        TRY(file_remove(path));
+    }
     return ST_OK;
 }
 
@@ -273,10 +264,11 @@ static enum status look_at_file(const char *path, enum own_file kind, bool *ret_
     *ret_there = lstat(path, &info) == 0;
     *ret_own = false;
     if (!*ret_there) return ST_OK; /* what else is wrong, writing it tells */
-    TRY(own_check_no_link(NULL, path));
-    if (!S_ISREG(info.st_mode)) return fail(ST_IO, "%s: exists and is not a regular file", path);
-    TRY(file_begins(NULL, path, files[kind].begin, ret_own, &size));
-    if (!*ret_own && kind == OWN_TRACE) TRY(file_begins(NULL, path, packed_trace, ret_own, &size));
+    TRY(own_check_no_link(path));
+    if (!S_ISREG(info.st_mode))
+        return fail(ST_FORMAT, "%s: exists and is not a regular file", path);
+    TRY(file_begins(path, files[kind].begin, ret_own, &size));
+    if (!*ret_own && kind == OWN_TRACE) TRY(file_begins(path, packed_trace, ret_own, &size));
     *ret_own |= size == 0;
     return ST_OK;
 }

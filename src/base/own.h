@@ -24,25 +24,24 @@ struct own_found {
     const char *foreign; /* an entry that is not of this kind, or a link; NULL: none */
     const char *unlike;  /* an entry that is recognised only if the folder is; NULL: none */
 };
-/* Looks at a folder: by `name`, which may not be a link (`.` is the folder `at` itself). */
-enum status own_look(const struct dir *at, const char *name, enum own_folder kind, struct arena *a,
+/* Looks at a folder, which may not be a link unless it is a run. */
+enum status own_look(const char *folder, enum own_folder kind, struct arena *a,
                      struct own_found *ret);
 /* ST_OK if the folder is missing or empty, or Strobe's own with nothing foreign in it: then it may
  * be deleted or replaced as a whole. One of a temporary name need not be complete. */
-enum status own_check(const struct dir *at, const char *name, enum own_folder kind);
+enum status own_check(const char *path, enum own_folder kind);
 /* ST_USAGE if it is a link. */
-enum status own_check_no_link(const struct dir *at, const char *name);
+enum status own_check_no_link(const char *path);
 /* ST_USAGE if a file of a run that reports read is a link, since it may lead to any file; if
  * `also_unread`, also any other, and its folder ckpt. */
-enum status own_check_links(const struct dir *run, bool also_unread);
+enum status own_check_links(const char *run, bool also_unread);
 
 /* Removes what killed writers left in a run, or in its folder ckpt. Needs the claim of the run. */
-void own_clean(const struct dir *at, const char *name, enum own_folder kind);
-/* Removes a folder of a temporary name (file_remove_temporary_at); one with a foreign file in it
- * stays, with a warning. */
-void own_remove_temporary(const struct dir *at, const char *name, enum own_folder kind);
+void own_clean(const char *folder, enum own_folder kind);
+/* Removes a folder of a temporary name; one with a foreign file in it stays, with a warning. */
+void own_remove_temporary(const char *path, enum own_folder kind);
 /* Removes the files that a training writes into its run, but for ckpt. */
-enum status own_clear_run(const struct dir *run);
+enum status own_clear_run(const char *run);
 
 /* ST_OK if there is no such file, an empty one, or one of this kind. */
 enum status own_check_file(const char *path, enum own_file kind);

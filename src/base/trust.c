@@ -14,7 +14,7 @@
 static enum status check_one(const char *path, const char *asked, bool above)
 {
     struct stat info;
-    if (lstat(path, &info) != 0) return fail(ST_IO, "%s: %s", path, strerror(errno));
+    if (lstat(path, &info) != 0) return file_fail(path, errno);
     if (info.st_uid != 0 && info.st_uid != geteuid())
         return fail(ST_UNSUPPORTED,
                     "%s is not used, because %s belongs to another user (uid %d), who could change "
@@ -76,7 +76,7 @@ enum status trust_check(const char *path, struct arena *a, const char **ret_real
         }
         char *slash = strrchr(existing, '/');
         if (errno != ENOENT || (!slash && !strcmp(existing, ".")))
-            return fail(ST_IO, "%s: %s", existing, strerror(errno));
+            return file_fail(existing, errno);
         rest = slash ? path + (slash - existing) : path;
         strcpy(slash ? slash + (slash == existing) : existing, slash ? "" : ".");
     }

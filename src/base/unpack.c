@@ -1,8 +1,8 @@
 #include "base/unpack.h"
 
+#include "base/file.h"
 #include "base/heap.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,11 +37,9 @@ struct unpack {
 
 static enum status fill(struct unpack *u)
 {
-    ssize_t n;
+    int64_t n;
     if (u->at < u->filled || u->ended) return ST_OK;
-    do n = read(u->fd, u->buffer, BUFFER);
-    while (n < 0 && errno == EINTR);
-    if (n < 0) return fail(ST_IO, "%s: %s", u->name, strerror(errno));
+    TRY(file_read_next(u->fd, u->name, u->buffer, BUFFER, &n));
     u->at = 0;
     u->filled = n;
     u->consumed += n;

@@ -28,7 +28,7 @@ static enum status check_variant(struct comparing *c, int i, struct arena *a)
     const char *dir = c->of.variant[i].dir;
     TRY(variants_config(&c->of, i, &config, a));
     TRY(model_check_trained(&config.model));
-    TRY(rundir_look_at(dir, &has_run));
+    TRY(rundir_look(dir, &has_run));
     if (has_run && !c->overwrite && !c->resume)
         return fail(ST_USAGE,
                     "%s already contains a run; continue it (--init_from=resume), choose another "

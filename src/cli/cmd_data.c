@@ -345,7 +345,7 @@ static enum status make_or_show(struct request *r, struct arena *a)
                             : r->fall_back ? "fall_back"
                             : r->tokenizer ? "tokenizer"
                                            : NULL;
-        if (given) TRY(own_check(NULL, folder, OWN_SET));
+        if (given) TRY(own_check(folder, OWN_SET));
         if (given)
             return fail(
                 ST_USAGE,

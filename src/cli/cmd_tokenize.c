@@ -78,7 +78,7 @@ static enum status open_and_run(const struct words *w, const char *what,
         return fail(ST_USAGE, "--raw writes bytes, not text: send them to a file, as in "
                               "`strobe tokenize --raw ... > tokens.bin`");
     TRY(tokenizers_find(&t, w->tokenizer, a));
-    enum status st = w->file ? file_open_at(NULL, w->file, &fd, &bytes) : ST_OK;
+    enum status st = w->file ? file_open(w->file, &fd, &bytes) : ST_OK;
     if (st == ST_OK) st = run_on(w, fd, &t, what, work);
     if (fd != STDIN_FILENO) close(fd);
     return st;

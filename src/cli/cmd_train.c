@@ -315,7 +315,7 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
         else
             print_after(t);
         command_print(&s);
-        if (dir_check(&t->run.dir) == ST_OK)
+        if (lock_check(&t->run.lock) == ST_OK)
             write_page(c->train.out_dir, a);
         else
             log_warning("the page is not written: %s", fail_message());

@@ -221,9 +221,8 @@ static enum status pass(void *user, const struct stream_unit *u)
     for (int s = 0; s < SPLIT_COUNT; s++) {
         const struct str *made = &u->made[s];
         if (made->len == 0) continue;
-        if (fwrite(made->data, 1, (size_t)made->len, w->out[s].file.stream) != (size_t)made->len)
-            return fail(ST_IO, "%s/%s/%s.bin: %s", w->c->data_dir, w->c->name, split_name(s),
-                        strerror(errno));
+        file_writer_add(&w->out[s].file, made->data, made->len);
+        if (w->out[s].file.error) return file_fail(w->c->data_dir, w->out[s].file.error);
         hash_add(w->out[s].hash, made->data, made->len);
         w->out[s].bytes += made->len;
     }

@@ -33,7 +33,7 @@ static enum status add_file(struct listing *l, const char *path, const char *nam
 {
     int fd;
     int64_t bytes;
-    TRY(file_open_at(NULL, path, &fd, &bytes));
+    TRY(file_open(path, &fd, &bytes));
     close(fd);
     ARENA_GROW(l->a, l->c->file, l->c->files, l->room);
     l->c->file[l->c->files++] = (struct corpus_file){path, is_jsonl(name), bytes, -1};
@@ -56,9 +56,9 @@ static int compare(const void *x, const void *y)
 static enum status add_folder(struct listing *l, const char *path, int depth)
 {
     enum { DEEPEST = 64 };
-    struct dir_entries e;
+    struct file_entries e;
     if (depth > DEEPEST) return fail(ST_USAGE, "%s: folders are nested too deep", path);
-    TRY(dir_list(NULL, path, l->a, &e));
+    TRY(file_list(path, l->a, &e));
     if (e.count) qsort(e.name, (size_t)e.count, sizeof *e.name, compare);
     for (int i = 0; i < e.count; i++) {
         const char *inner = arena_printf(l->a, "%s/%s", path, e.name[i]);
@@ -68,22 +68,17 @@ static enum status add_folder(struct listing *l, const char *path, int depth)
     return ST_OK;
 }
 
-static enum status copy(int to, const char *folder)
+static const char input_name[] = "the standard input";
+
+static enum status copy(int to, const char *path)
 {
     char block[1 << 16];
-    for (ssize_t n;;) {
+    for (int64_t n = 1, done; n > 0;) {
         TRY(interrupt_wait(STDIN_FILENO));
-        n = read(STDIN_FILENO, block, sizeof block);
-        if (n == 0) return ST_OK;
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail(ST_IO, "the standard input: %s", strerror(errno));
-        for (ssize_t done = 0, written; done < n; done += written) {
-            written = write(to, block + done, (size_t)(n - done));
-            if (written < 0)
-                return fail(ST_IO, "a copy of the standard input in %s: %s", folder,
-                            strerror(errno));
-        }
+        TRY(file_read_next(STDIN_FILENO, input_name, block, sizeof block, &n));
+        TRY(file_append(to, path, block, n, &done));
     }
+    return ST_OK;
 }
 
 /* Copies the standard input to an unlinked file, because it is read twice. */
@@ -93,12 +88,12 @@ static enum status add_input(struct listing *l, const char *spool)
     TRY(file_make_dirs(spool));
     TRY(file_temporary_name(arena_printf(l->a, "%s/.input", spool), path));
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) return fail(ST_IO, "%s: %s", path, strerror(errno));
+    if (fd < 0) return file_fail(path, errno);
     unlink(path);
-    enum status st = copy(fd, spool);
+    enum status st = copy(fd, path);
     int64_t bytes = lseek(fd, 0, SEEK_END);
     ARENA_GROW(l->a, l->c->file, l->c->files, l->room);
-    l->c->file[l->c->files++] = (struct corpus_file){"the standard input", false, bytes, fd};
+    l->c->file[l->c->files++] = (struct corpus_file){input_name, false, bytes, fd};
     l->c->bytes += bytes;
     return st;
 }
@@ -131,10 +126,9 @@ static enum status open_file(struct corpus_input *c)
     c->open = NULL;
     if (f->spooled >= 0) {
         fd = dup(f->spooled);
-        if (fd < 0 || lseek(fd, 0, SEEK_SET) != 0)
-            return fail(ST_IO, "%s: %s", f->path, strerror(errno));
+        if (fd < 0 || lseek(fd, 0, SEEK_SET) != 0) return file_fail(f->path, errno);
     } else {
-        TRY(file_open_at(NULL, f->path, &fd, &bytes));
+        TRY(file_open(f->path, &fd, &bytes));
     }
     return unpack_open(&c->open, fd, f->path);
 }

@@ -8,18 +8,12 @@
 #include "data/foreign.h"
 #include "data/kind.h"
 #include "data/meta.h"
-#include "data/set_lock.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
-    NAME_BYTES_MOST = 200, /* file names have 255, and those of locks are longer */
+    NAME_BYTES_MOST = 200, /* file names have 255, and temporary ones are longer */
     OPEN_TRIES = 100,      /* while others replace the set */
-    RESTORE_WAIT_MS = 5000,
 };
 
 enum status dataset_check_name(const char *name)
@@ -27,7 +21,7 @@ enum status dataset_check_name(const char *name)
     bool valid = name[0] && name[0] != '.' && strlen(name) <= NAME_BYTES_MOST;
     for (const char *c = name; *c; c++)
         if (*c == '/' || (uint8_t)*c < ' ' || *c == 0x7f) valid = false;
-    valid &= !folder_is_temporary(name);
+    valid &= !file_temporary_of(name);
     if (!valid)
         return fail(
             ST_USAGE,
@@ -53,7 +47,7 @@ static const char *remedy(const char *data_dir, const char *name, const struct d
 {
     struct failure kept;
     fail_keep(&kept);
-    bool own = own_check(NULL, arena_printf(a, "%s/%s", data_dir, name), OWN_SET) == ST_OK;
+    bool own = own_check(arena_printf(a, "%s/%s", data_dir, name), OWN_SET) == ST_OK;
     fail_restore(&kept);
     return own ? arena_printf(a, "recreate it with %s",
                               command_for(data_dir, name, kind, " --force", a))
@@ -63,68 +57,22 @@ static const char *remedy(const char *data_dir, const char *name, const struct d
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static enum status restore(const char *data_dir, const char *name, const char *folder)
+static enum status fail_absent(const char *data_dir, const char *name, const char *folder,
+                               struct arena *a)
 {
-    struct set_lock lock = {};
-    TRY(set_lock_take(&lock, data_dir, name, RESTORE_WAIT_MS));
-    enum status st = folder_restore_at(NULL, folder, OWN_SET);
-    set_lock_release(&lock);
-    return st;
-}
-
-/* The descriptor keeps the folder's inode from being used again. */
-static enum status open_folder(const char *data_dir, const char *name, const char *folder,
-                               int *ret_fd, struct arena *a)
-{
-    bool interrupted;
-    TRY(folder_is_interrupted(folder, &interrupted));
-    if (interrupted) TRY(restore(data_dir, name, folder));
-    int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) {
-        enum status st = fail(ST_IO,
-                              "%s does not exist: create it with %s, or name the folder in which "
-                              "it is with --data_dir",
-                              folder, command_for(data_dir, name, NULL, "", a));
-        errno = ENOENT;
-        return st;
-    }
-    if (fd < 0) return dir_fail(NULL, folder, errno);
-    *ret_fd = fd;
-    return ST_OK;
-}
-
-/* Whether the folder's name leads to another one now, or to none. */
-static enum status is_replaced(int fd, const char *folder, bool *ret)
-{
-    struct stat opened, now;
-    if (fstat(fd, &opened) != 0) return dir_fail(NULL, folder, errno);
-    bool there = stat(folder, &now) == 0;
-    if (!there && errno != ENOENT) return dir_fail(NULL, folder, errno);
-    *ret = !there || opened.st_dev != now.st_dev || opened.st_ino != now.st_ino;
-    return ST_OK;
-}
-
-/* Whether a folder that could not be opened was only between two names. Keeps the failure. */
-static enum status is_between_names(const char *folder, bool *ret)
-{
-    struct failure kept;
-    bool there, aside;
-    fail_keep(&kept);
-    TRY(dir_has(NULL, folder, &there));
-    TRY(folder_is_interrupted(folder, &aside));
-    fail_restore(&kept);
-    *ret = there || aside;
-    return ST_OK;
+    return fail(ST_ABSENT,
+                "%s does not exist: create it with %s, or name the folder in which it is with "
+                "--data_dir",
+                folder, command_for(data_dir, name, NULL, "", a));
 }
 
 static enum status check_files(const char *data_dir, const char *name, const char *folder,
                                struct arena *a)
 {
     static const char *const files[] = {"meta.json", "train.bin", "val.bin"};
-    struct stat info;
     for (int i = 0; i < COUNT_OF(files); i++)
-        if (stat(arena_printf(a, "%s/%s", folder, files[i]), &info) != 0 && errno == ENOENT)
-            return fail(ST_IO, "%s has no %s: %s", folder, files[i],
+        if (!file_exists(arena_printf(a, "%s/%s", folder, files[i])))
+            return fail(ST_ABSENT, "%s has no %s: %s", folder, files[i],
                         remedy(data_dir, name, NULL, a));
     return ST_OK;
 }
@@ -172,7 +120,7 @@ static enum status find_foreign(const char *folder, bool *ret_found, struct fore
 {
     bool own;
     *ret_found = false;
-    TRY(dir_has(NULL, arena_printf(a, "%s/meta.json", folder), &own));
+    TRY(file_has(arena_printf(a, "%s/meta.json", folder), &own));
     return own ? ST_OK : foreign_find(folder, ret_found, ret, a);
 }
 
@@ -245,18 +193,17 @@ static enum status verify_opened(struct dataset *d, struct arena *a)
 static enum status try_open(struct dataset *d, const char *data_dir, const char *folder,
                             bool *ret_replaced, struct arena *a)
 {
-    int fd = -1;
+    struct lock watch;
+    struct failure kept;
     *ret_replaced = false;
-    enum status st = open_folder(data_dir, d->name, folder, &fd, a);
-    if (st == ST_IO && errno == ENOENT) TRY(is_between_names(folder, ret_replaced));
+    enum status st = lock_watch(&watch, folder);
+    if (st == ST_ABSENT) return fail_absent(data_dir, d->name, folder, a);
     TRY(st);
     st = open_files(d, data_dir, folder, a);
-    struct failure kept;
     fail_keep(&kept);
-    enum status looked = is_replaced(fd, folder, ret_replaced);
-    close(fd);
-    if (st != ST_OK) fail_restore(&kept);
-    if (st == ST_OK) st = looked;
+    *ret_replaced = lock_check(&watch) != ST_OK;
+    fail_restore(&kept);
+    lock_release(&watch);
     return st == ST_OK && !*ret_replaced ? verify_opened(d, a) : st;
 }
 
@@ -273,7 +220,7 @@ enum status dataset_open(struct dataset *d, const char *data_dir, const char *na
         if (st != ST_OK || replaced) dataset_close(&opened);
     }
     if (replaced)
-        return fail(ST_IO,
+        return fail(ST_BUSY,
                     "%s is replaced again and again by another process: try again when it has "
                     "ended",
                     folder);
@@ -334,39 +281,30 @@ enum status dataset_vocabulary(const char *data_dir, const char *name, int64_t *
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static enum status write_folder(const char *folder,
-                                enum status (*fill)(void *user, const char *folder,
-                                                    struct meta *ret),
-                                void *user, struct arena *a)
+/* Looks at the folder only under the lock: what was there before may be gone or new. */
+static enum status check_free(const char *folder, bool replace)
 {
-    struct folder_writer w;
-    struct meta m = {};
-    TRY(folder_writer_open(&w, folder, OWN_SET));
-    enum status st = fill(user, w.temporary, &m);
-    if (st == ST_OK) st = meta_write(&m, arena_printf(a, "%s/meta.json", w.temporary));
-    if (st == ST_OK) return folder_writer_commit(&w);
-    folder_writer_discard(&w);
-    return st;
+    bool exists = false;
+    if (!replace) TRY(file_has(folder, &exists));
+    TRY(own_check(folder, OWN_SET));
+    return exists ? fail(ST_USAGE, "%s already exists; replace it with --force", folder) : ST_OK;
 }
 
-/* Looks at the folder only under the lock: what was there before may be gone or new. */
 enum status dataset_create(const char *data_dir, const char *name, bool replace,
                            enum status (*fill)(void *user, const char *folder, struct meta *ret),
                            void *user, struct arena *a)
 {
     const char *folder = arena_printf(a, "%s/%s", data_dir, name);
-    struct set_lock lock = {};
-    bool exists = false;
+    struct folder_writer w;
+    struct meta m = {};
     TRY(dataset_check_name(name));
     TRY(file_make_dirs(data_dir));
-    TRY(set_lock_take(&lock, data_dir, name, 0));
-    enum status st = folder_restore_at(NULL, folder, OWN_SET);
-    if (st == ST_OK && !replace) st = dir_has(NULL, folder, &exists);
-    if (st == ST_OK) st = own_check(NULL, folder, OWN_SET);
-    if (st == ST_OK && exists)
-        st = fail(ST_USAGE, "%s already exists; replace it with --force", folder);
-    if (st == ST_OK) st = write_folder(folder, fill, user, a);
-    set_lock_release(&lock);
+    TRY(folder_writer_open(&w, folder, OWN_SET));
+    enum status st = check_free(folder, replace);
+    if (st == ST_OK) st = fill(user, w.temporary, &m);
+    if (st == ST_OK) st = meta_write(&m, arena_printf(a, "%s/meta.json", w.temporary));
+    if (st == ST_OK) return folder_writer_commit(&w);
+    folder_writer_discard(&w);
     return st;
 }
 

@@ -36,9 +36,9 @@ enum status dataset_check_name(const char *name);
 /* Opens data_dir/name and verifies it in a time that does not depend on its size: all of a small
  * split, of another one its size and its blocks (data/token_split.h); a set of an older version,
  * which has no digest of blocks, wholly. All its files are of one writing, also while another
- * process replaces the set. A set that a killed writer left under another name is restored. If it
- * is missing: ST_IO, with the command that creates it. If the size, the checksum or a token of a
- * file contradicts meta.json, or a file of another program is malformed: ST_FORMAT. */
+ * process replaces the set. If it is missing: ST_ABSENT, with the command that creates it. If the
+ * size, the checksum or a token of a file contradicts meta.json, or a file of another program is
+ * malformed: ST_FORMAT. */
 enum status dataset_open(struct dataset *d, const char *data_dir, const char *name,
                          struct arena *a);
 /* Verifies what dataset_open left out. ST_FORMAT as there. */
@@ -70,7 +70,7 @@ enum status dataset_create(const char *data_dir, const char *name, bool replace,
 
 /* Writes a data set from a text; the folder appears complete or not at all. The first int(0.9 n) of
  * its n tokens, as in nanoGPT, are the training split, the others the validation split. ST_USAGE
- * if another process writes the set, or if there is one and `replace` is false. */
+ * if another process writes a set in data_dir, or if there is one and `replace` is false. */
 enum status dataset_write(const char *data_dir, const char *name, const struct dataset_text *t,
                           bool replace, struct dataset_facts *ret);
 

@@ -56,7 +56,7 @@ static int compare(const void *x, const void *y)
     return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
-static struct names find(const struct dir_entries *e, const char *split,
+static struct names find(const struct file_entries *e, const char *split,
                          bool (*is)(const char *name, const char *split), struct arena *a)
 {
     struct names n = {.name = ARENA_NEW(a, const char *, e->count)};
@@ -96,7 +96,7 @@ static enum status read_header(const char *path, int32_t ret[HEADER_USED], int64
 {
     int fd;
     memset(ret, 0, HEADER_USED * sizeof *ret);
-    TRY(file_open_at(NULL, path, &fd, ret_bytes));
+    TRY(file_open(path, &fd, ret_bytes));
     int64_t n = min_i64(*ret_bytes, HEADER_USED * (int64_t)sizeof *ret);
     enum status st = file_read_range(fd, path, 0, n, ret);
     close(fd);
@@ -171,7 +171,7 @@ static enum status read_raw(const char *path, struct token_file *ret)
 {
     int fd;
     int64_t bytes, size = sizeof(uint16_t);
-    TRY(file_open_at(NULL, path, &fd, &bytes));
+    TRY(file_open(path, &fd, &bytes));
     close(fd);
     if (bytes == 0 || bytes % size != 0)
         return fail(ST_FORMAT, "%s has %lld bytes, but tokens of nanoGPT have %lld each", path,
@@ -236,9 +236,9 @@ static enum status look_at_header(struct listing *l, struct arena *a)
 
 static enum status list(const char *folder, struct listing *ret, struct arena *a)
 {
-    struct dir_entries e;
+    struct file_entries e;
     *ret = (struct listing){.folder = folder};
-    TRY(dir_list(NULL, folder, a, &e));
+    TRY(file_list(folder, a, &e));
     for (int s = 0; s < SPLIT_COUNT; s++) {
         ret->plain[s] = find(&e, split_name(s), is_alone, a);
         if (!ret->plain[s].count) ret->plain[s] = find(&e, split_name(s), is_shard, a);

@@ -150,7 +150,7 @@ enum status meta_read(struct meta *m, const char *path, struct arena *a)
 {
     char *data;
     int64_t size;
-    TRY(file_read_most_at(NULL, path, META_BYTES_MOST, a, &data, &size));
+    TRY(file_read_most(path, META_BYTES_MOST, a, &data, &size));
     json_error_t e;
     json_t *root = json_loadb(data, (size_t)size, JSON_REJECT_DUPLICATES, &e);
     if (!root) return fail(ST_FORMAT, "%s is not valid JSON: line %d: %s", path, e.line, e.text);

@@ -47,7 +47,7 @@ enum status nanogpt_meta_read(struct vocabulary *v, const char *path, struct are
     char *data;
     int64_t bytes;
     struct pickle_value root;
-    TRY(file_read_most_at(NULL, path, PICKLE_BYTES_MOST, a, &data, &bytes));
+    TRY(file_read_most(path, PICKLE_BYTES_MOST, a, &data, &bytes));
     TRY(pickle_read(PICKLE_PLAIN, path, data, bytes, a, &root));
     const struct pickle_value *size = pickle_find(&root, "vocab_size"),
                               *itos = pickle_find(&root, "itos"),

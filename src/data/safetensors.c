@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,13 +201,11 @@ static enum status read_header(struct safetensors *s, int64_t file_bytes, struct
     return st;
 }
 
-enum status safetensors_open_at(struct safetensors *s, const struct dir *at, const char *name,
-                                struct arena *a)
+enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a)
 {
-    char buffer[DIR_NAME];
     int64_t bytes;
-    struct safetensors opened = {.path = arena_strdup(a, dir_path(at, name, buffer))};
-    TRY(file_open_at(at, name, &opened.fd, &bytes));
+    struct safetensors opened = {.path = arena_strdup(a, path)};
+    TRY(file_open(path, &opened.fd, &bytes));
     enum status st = read_header(&opened, bytes, a);
     if (st == ST_OK)
         *s = opened;
@@ -217,17 +214,10 @@ enum status safetensors_open_at(struct safetensors *s, const struct dir *at, con
     return st;
 }
 
-enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a)
-{
-    return safetensors_open_at(s, NULL, path, a);
-}
-
 void safetensors_close(struct safetensors *s)
 {
-    int error = errno;
     if (s->path) close(s->fd);
     *s = (struct safetensors){};
-    errno = error;
 }
 
 enum status safetensors_read(const struct safetensors *s, const struct safetensor *t, void *ret)
@@ -266,17 +256,15 @@ static char *format_header(const struct safetensor *tensors, int count)
 }
 
 struct sink {
-    FILE *stream;
+    struct file_writer *file;
     struct hash *hash;
     int64_t bytes;
-    int error; /* the errno of the first failed write */
 };
 
 static void write_bytes(struct sink *s, const void *bytes, int64_t n)
 {
-    if (n == 0 || s->error) return;
     hash_add(s->hash, bytes, n);
-    if (fwrite(bytes, 1, (size_t)n, s->stream) != (size_t)n) s->error = errno ? errno : EIO;
+    file_writer_add(s->file, bytes, n);
     s->bytes += n;
 }
 
@@ -298,27 +286,16 @@ static void write_all(struct sink *s, const struct safetensor *tensors, int coun
     }
 }
 
-enum status safetensors_write_at(const struct dir *at, const char *name,
-                                 const struct safetensor *tensors, int count,
-                                 struct safetensors_facts *ret)
-{
-    struct file_writer w;
-    TRY(file_writer_open_at(&w, at, name));
-    struct sink s = {.stream = w.stream, .hash = hash_open()};
-    write_all(&s, tensors, count);
-    struct safetensors_facts facts = {.bytes = s.bytes};
-    hash_close(s.hash, facts.sha256);
-    if (s.error) {
-        file_writer_discard(&w);
-        return dir_fail(at, name, s.error);
-    }
-    TRY(file_writer_commit(&w));
-    if (ret) *ret = facts;
-    return ST_OK;
-}
-
 enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,
                               struct safetensors_facts *ret)
 {
-    return safetensors_write_at(NULL, path, tensors, count, ret);
+    struct file_writer w;
+    TRY(file_writer_open(&w, path));
+    struct sink s = {.file = &w, .hash = hash_open()};
+    write_all(&s, tensors, count);
+    struct safetensors_facts facts = {.bytes = s.bytes};
+    hash_close(s.hash, facts.sha256);
+    TRY(file_writer_commit(&w));
+    if (ret) *ret = facts;
+    return ST_OK;
 }

@@ -6,7 +6,7 @@
 #ifndef DATA_SAFETENSORS_H
 #define DATA_SAFETENSORS_H
 
-#include "base/dir.h"
+#include "base/file.h"
 #include "base/hash.h"
 
 enum { SAFETENSORS_RANK_MAX = 8 };
@@ -48,8 +48,6 @@ const char *safetensors_type_name(enum safetensors_type type);
 
 /* Opens a file and reads its header, which lives in the arena. */
 enum status safetensors_open(struct safetensors *s, const char *path, struct arena *a);
-enum status safetensors_open_at(struct safetensors *s, const struct dir *at, const char *name,
-                                struct arena *a);
 void safetensors_close(struct safetensors *s);
 /* Reads a tensor's t->bytes bytes of data. ST_IO, or ST_FORMAT if the file was truncated after it
  * was opened. */
@@ -67,8 +65,5 @@ struct safetensors_facts {
 /* Writes the tensors in order, atomically. Duplicate names are a BUG. `ret` may be NULL. */
 enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,
                               struct safetensors_facts *ret);
-enum status safetensors_write_at(const struct dir *at, const char *name,
-                                 const struct safetensor *tensors, int count,
-                                 struct safetensors_facts *ret);
 
 #endif

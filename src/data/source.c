@@ -30,7 +30,7 @@ static enum status check_text(const char *path)
 {
     int fd;
     int64_t bytes, free = free_memory_bytes();
-    TRY(file_open_at(NULL, path, &fd, &bytes));
+    TRY(file_open(path, &fd, &bytes));
     close(fd);
     if (free < 0 || bytes <= free / 3) return ST_OK;
     char size[32], room[32];
@@ -40,18 +40,21 @@ static enum status check_text(const char *path)
                 path, str_bytes(size, (double)bytes), str_bytes(room, (double)free));
 }
 
+static const char input_name[] = "the standard input";
+
 static enum status read_input(struct source_text *t, struct arena *a)
 {
     struct str s = {};
     char block[65536];
-    ssize_t n;
-    while ((n = read(STDIN_FILENO, block, sizeof block)) > 0 || (n < 0 && errno == EINTR))
-        if (n > 0) str_append_bytes(&s, block, n);
+    int64_t n;
+    enum status st;
+    while ((st = file_read_next(STDIN_FILENO, input_name, block, sizeof block, &n)) == ST_OK && n)
+        str_append_bytes(&s, block, n);
     char *text = arena_alloc(a, s.len + 1);
     memcpy(text, str_text(&s), (size_t)s.len + 1);
-    *t = (struct source_text){.text = text, .bytes = s.len, .from = "the standard input"};
+    *t = (struct source_text){.text = text, .bytes = s.len, .from = input_name};
     str_release(&s);
-    return n < 0 ? fail(ST_IO, "the standard input: %s", strerror(errno)) : ST_OK;
+    return st;
 }
 
 /* Fails for compressed files, which it recognizes by their first bytes; names the unpack
@@ -153,7 +156,7 @@ static enum status read_downloaded(struct source_text *t, struct arena *a)
 static enum status read_bible(struct source_text *t, struct arena *a)
 {
     FILE *pipe = popen(bible_command, "re");
-    if (!pipe) return fail(ST_IO, "bible: %s", strerror(errno));
+    if (!pipe) return file_fail("bible", errno);
     struct str s = {};
     char block[65536];
     for (size_t n; (n = fread(block, 1, sizeof block, pipe)) > 0;)

@@ -15,7 +15,7 @@ enum status token_file_open(struct token_file *f, const struct token_file *like,
 {
     int fd;
     int64_t bytes;
-    TRY(file_open_at(NULL, like->path, &fd, &bytes));
+    TRY(file_open(like->path, &fd, &bytes));
     int64_t data = bytes - like->first_byte, size = like->bytes_per_token;
     if (data < 0 || data % size != 0 || data / size != like->count) {
         close(fd);

@@ -28,7 +28,7 @@ static bool is_cached(const char *path, const struct remote_file *f, struct aren
 {
     char digest[HASH_HEX], *data;
     int64_t bytes;
-    if (!file_exists(path) || file_read_most_at(NULL, path, f->bytes, a, &data, &bytes) != ST_OK)
+    if (!file_exists(path) || file_read_most(path, f->bytes, a, &data, &bytes) != ST_OK)
         return false;
     hash_bytes(data, bytes, digest);
     if (!strcmp(digest, f->sha256)) return true;

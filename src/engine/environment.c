@@ -85,7 +85,7 @@ void environment_add_library(struct environment *e, const char *name, const char
     e->library[e->libraries++] = (struct environment_library){name, version};
 }
 
-enum status environment_write(const struct environment *e, const struct dir *at, const char *name)
+enum status environment_write(const struct environment *e, const char *path)
 {
     json_t *libraries = json_object();
     for (int i = 0; i < e->libraries; i++)
@@ -98,6 +98,6 @@ enum status environment_write(const struct environment *e, const struct dir *at,
         "threads", e->threads, "memory_bytes", (json_int_t)e->memory_bytes, "isa", e->isa,
         "isa_library", e->isa_library, "device", e->device, "driver", e->driver, "os", e->os,
         "kernel", e->kernel, "date", e->date, "libraries", libraries);
-    if (!root) return fail(ST_FORMAT, "%s: names reported by the system are not valid UTF-8", name);
-    return json_write_at(root, JSON_INDENT(2), at, name);
+    if (!root) return fail(ST_FORMAT, "%s: names reported by the system are not valid UTF-8", path);
+    return json_write(root, JSON_INDENT(2), path);
 }

@@ -2,7 +2,7 @@
 #ifndef ENGINE_ENVIRONMENT_H
 #define ENGINE_ENVIRONMENT_H
 
-#include "base/dir.h"
+#include "base/file.h"
 
 enum { ENVIRONMENT_LIBRARIES_MAX = 16 };
 
@@ -30,6 +30,6 @@ struct environment {
 void environment_gather(struct environment *e, struct arena *a);
 void environment_add_library(struct environment *e, const char *name, const char *version);
 /* Writes env.json (docs/FORMATS.md). */
-enum status environment_write(const struct environment *e, const struct dir *at, const char *name);
+enum status environment_write(const struct environment *e, const char *path);
 
 #endif

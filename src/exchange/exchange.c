@@ -4,7 +4,6 @@
 #include "base/heap.h"
 #include "exchange/published.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,11 +163,9 @@ enum status exchange_open(struct exchange_model *m, const char *word, struct are
 
 void exchange_close(struct exchange_model *m)
 {
-    int error = errno;
     for (int i = 0; i < m->files; i++)
         if (m->file[i].fd >= 0) close(m->file[i].fd);
     m->files = 0;
-    errno = error;
 }
 
 enum status exchange_verify(const struct exchange_model *m)

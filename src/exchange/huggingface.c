@@ -23,7 +23,7 @@ static enum status read_json(const char *path, int64_t most, json_t **ret, struc
     char *text;
     int64_t bytes;
     json_error_t e;
-    TRY(file_read_most_at(NULL, path, most, a, &text, &bytes));
+    TRY(file_read_most(path, most, a, &text, &bytes));
     *ret = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);
     if (*ret && json_is_object(*ret)) return ST_OK;
     bool parsed = *ret;

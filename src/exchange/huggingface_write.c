@@ -65,7 +65,7 @@ static void add_zeros(struct tensors *t, const struct exchange_values *v)
     add(t, arena_printf(t->a, "%s.bias", layer), 1, &columns, ARENA_NEW(t->a, float, columns));
 }
 
-static enum status write_tensors(const struct exchange_source *s, const struct folder_writer *w,
+static enum status write_tensors(const struct exchange_source *s, const char *folder,
                                  struct arena *a)
 {
     struct tensors t = {.list = ARENA_NEW(a, struct safetensor, 2 * s->count), .a = a};
@@ -74,8 +74,8 @@ static enum status write_tensors(const struct exchange_source *s, const struct f
         add(&t, v->name, v->rank, v->dim, v->part[EXCHANGE_WEIGHT]);
         if (!s->config->model.bias) add_zeros(&t, v);
     }
-    const char *name = arena_printf(a, "%s/model.safetensors", w->temporary);
-    return safetensors_write_at(w->at, name, t.list, t.count, NULL);
+    return safetensors_write(arena_printf(a, "%s/model.safetensors", folder), t.list, t.count,
+                             NULL);
 }
 
 /* --- the tokenizer ---------------------------------------------------------------------------- */
@@ -91,39 +91,40 @@ static json_t *tokenizer_config_json(const struct exchange_source *s, int64_t en
     return j;
 }
 
-static enum status write_json(const struct folder_writer *w, const char *name, json_t *root,
-                              size_t flags, struct arena *a)
+static enum status write_json(const char *folder, const char *name, json_t *root, size_t flags,
+                              struct arena *a)
 {
-    return json_write_at(root, flags, w->at, arena_printf(a, "%s/%s", w->temporary, name));
+    return json_write(root, flags, arena_printf(a, "%s/%s", folder, name));
 }
 
-static enum status write_tokenizer(const struct exchange_source *s, const struct folder_writer *w,
-                                   int64_t end, struct arena *a)
+static enum status write_tokenizer(const struct exchange_source *s, const char *folder, int64_t end,
+                                   struct arena *a)
 {
     const struct vocabulary *v = s->vocabulary;
     if (!v->tokenizer && v->kind != &data_characters) return ST_OK;
     json_t *tokenizer = v->tokenizer ? tokenizer_json(v->tokenizer) : exchange_characters_json(v);
-    TRY(write_json(w, "tokenizer.json", tokenizer, JSON_COMPACT, a));
-    return write_json(w, "tokenizer_config.json", tokenizer_config_json(s, end), JSON_INDENT(2), a);
+    TRY(write_json(folder, "tokenizer.json", tokenizer, JSON_COMPACT, a));
+    return write_json(folder, "tokenizer_config.json", tokenizer_config_json(s, end),
+                      JSON_INDENT(2), a);
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-static enum status write_files(const struct exchange_source *s, const struct folder_writer *w,
-                               struct arena *a)
+static enum status write_files(const struct exchange_source *s, const char *folder, struct arena *a)
 {
     const struct tokenizer *t = s->vocabulary->tokenizer;
     int64_t end = t ? tokenizer_special(t, end_of_text) : -1;
-    TRY(write_tensors(s, w, a));
-    TRY(write_tokenizer(s, w, end, a));
-    return write_json(w, "config.json", config_json_of(s->config, end), CONFIG_FLAGS, a);
+    TRY(write_tensors(s, folder, a));
+    TRY(write_tokenizer(s, folder, end, a));
+    return write_json(folder, "config.json", config_json_of(s->config, end), CONFIG_FLAGS, a);
 }
 
 enum status huggingface_write(const struct exchange_source *s, const char *path, struct arena *a)
 {
     struct folder_writer w;
+    TRY(file_make_parent(path));
     TRY(folder_writer_open(&w, path, OWN_MODEL));
-    enum status st = write_files(s, &w, a);
+    enum status st = write_files(s, w.temporary, a);
     if (st == ST_OK) return folder_writer_commit(&w);
     folder_writer_discard(&w);
     return st;

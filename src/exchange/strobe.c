@@ -57,7 +57,7 @@ static enum status read_state(struct exchange_model *m, const char *path, struct
     enum { STATE_BYTES_MOST = 1 << 20 };
     char *text;
     int64_t bytes;
-    TRY(file_read_most_at(NULL, path, STATE_BYTES_MOST, a, &text, &bytes));
+    TRY(file_read_most(path, STATE_BYTES_MOST, a, &text, &bytes));
     json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, NULL);
     const char *config = json_string_value(json_object_get(root, "config"));
     const json_t *best = json_object_get(root, "best_val_loss"),

@@ -24,7 +24,7 @@ static enum status check_not_legacy(const char *path)
     char begin = 0;
     int64_t bytes;
     int fd;
-    TRY(file_open_at(NULL, path, &fd, &bytes));
+    TRY(file_open(path, &fd, &bytes));
     struct zip_file file = {.path = path, .fd = fd};
     enum status st = file_read_range(fd, path, 0, min_i64(bytes, 1), &begin);
     zip_close(&file);

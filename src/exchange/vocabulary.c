@@ -61,8 +61,7 @@ static bool open_characters(const char *folder, struct vocabulary *ret, struct a
     char *text;
     int64_t bytes;
     if (!file_exists(path)) return false;
-    if (file_read_most_at(NULL, path, CHARACTERS_BYTES_MOST, a, &text, &bytes) != ST_OK)
-        return false;
+    if (file_read_most(path, CHARACTERS_BYTES_MOST, a, &text, &bytes) != ST_OK) return false;
     json_t *root = json_loadb(text, (size_t)bytes, 0, NULL);
     bool is = read_characters(root, ret, a);
     json_decref(root);

@@ -7,7 +7,6 @@
 #include "exchange/crc32.h"
 #include "exchange/zip_format.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -264,7 +263,7 @@ static enum status read_all(struct zip_file *z, struct arena *a)
 enum status zip_open(struct zip_file *z, const char *path, struct arena *a)
 {
     struct zip_file opened = {.path = arena_strdup(a, path)};
-    TRY(file_open_at(NULL, path, &opened.fd, &opened.bytes));
+    TRY(file_open(path, &opened.fd, &opened.bytes));
     enum status st = read_all(&opened, a);
     if (st == ST_OK)
         *z = opened;
@@ -275,10 +274,8 @@ enum status zip_open(struct zip_file *z, const char *path, struct arena *a)
 
 void zip_close(struct zip_file *z)
 {
-    int error = errno;
     if (z->path) close(z->fd);
     *z = (struct zip_file){};
-    errno = error;
 }
 
 const struct zip_entry *zip_find(const struct zip_file *z, const char *name)

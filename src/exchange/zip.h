@@ -52,7 +52,6 @@ struct zip_writer {
     struct zip_entry *entry;
     int count, capacity;
     int64_t at;
-    int error;
 };
 
 enum status zip_writer_open(struct zip_writer *w, const char *path, struct arena *a);

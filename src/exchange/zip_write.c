@@ -3,7 +3,6 @@
 #include "exchange/zip.h"
 #include "exchange/zip_format.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* A record that is being assembled. */
@@ -20,9 +19,7 @@ static void put(struct record *r, int bytes, int64_t number)
 static void write_bytes(struct zip_writer *w, const void *data, int64_t n)
 {
     w->at += n;
-    if (!n || w->error) return;
-    errno = 0;
-    if (fwrite(data, 1, (size_t)n, w->file.stream) != (size_t)n) w->error = errno ? errno : EIO;
+    file_writer_add(&w->file, data, n);
 }
 
 static void write_record(struct zip_writer *w, const struct record *r)
@@ -165,9 +162,7 @@ void zip_writer_add(struct zip_writer *w, const char *name, const void *data, in
 enum status zip_writer_commit(struct zip_writer *w)
 {
     write_end(w);
-    if (!w->error) return file_writer_commit(&w->file);
-    file_writer_discard(&w->file);
-    return dir_fail(NULL, w->file.path, w->error);
+    return file_writer_commit(&w->file);
 }
 
 void zip_writer_discard(struct zip_writer *w)

@@ -119,7 +119,7 @@ enum status lab_own_read(struct lab_own *o, const struct lab_ladder *l, bool gpu
     char *text;
     const char *name = strrchr(path, '/');
     *o = (struct lab_own){.ladder = l, .path = path};
-    TRY(file_read_most_at(NULL, path, TEXT_MOST, a, &text, &o->bytes));
+    TRY(file_read_most(path, TEXT_MOST, a, &text, &o->bytes));
     if ((int64_t)strlen(text) != o->bytes)
         return fail(ST_FORMAT, "%s is not a text: it has a zero byte", path);
     o->text = text;

@@ -74,9 +74,7 @@ static enum status add_dir(struct finding *f, char *dir, bool *ret)
     struct found found = {.dir = dir,
                           .profile = arena_printf(f->a, "%s/profile.json", dir),
                           .bench = arena_printf(f->a, "%s/bench.json", dir)};
-    struct dir folder;
-    TRY(dir_by_path(&folder, dir));
-    TRY(own_check_links(&folder, false));
+    TRY(own_check_links(dir, false));
     found.has_run = file_exists(arena_printf(f->a, "%s/log.jsonl", dir));
     if (!file_exists(found.profile)) found.profile = NULL;
     bool is_sheet = false;

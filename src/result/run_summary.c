@@ -42,7 +42,8 @@ const char *run_summary_wall(const struct run_summary *s, char buffer[WALL_TEXT]
     double all = 0;
     int used;
     for (int i = 0; i < WALL_PARTS; i++) all += s->wall_s[i] > 0 ? s->wall_s[i] : 0;
-    used = snprintf(buffer, WALL_TEXT, all > 0 ? "%.1f s =" : "", all);
+    buffer[0] = '\0';
+    used = all > 0 ? snprintf(buffer, WALL_TEXT, "%.1f s =", all) : 0;
     for (int i = 0; i < WALL_PARTS && used; i++) {
         if (isnan(s->wall_s[i]) || (i == WALL_TURNS && !(s->wall_s[i] > 0))) continue;
         used += snprintf(buffer + used, (size_t)(WALL_TEXT - used), "%s %s %.1f", i ? " +" : "",

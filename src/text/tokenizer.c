@@ -139,7 +139,7 @@ static enum status read_json(const char *path, struct arena *a, json_t **ret)
     char *data;
     int64_t size;
     json_error_t e;
-    TRY(file_read_most_at(NULL, path, FILE_MOST, a, &data, &size));
+    TRY(file_read_most(path, FILE_MOST, a, &data, &size));
     *ret = json_loadb(data, (size_t)size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
     if (!*ret) return fail(ST_FORMAT, "%s is not valid JSON: line %d: %s", path, e.line, e.text);
     return ST_OK;
@@ -377,7 +377,7 @@ static enum status read_pair(struct reading *r, const char *vocabulary, const ch
     enum status st = read_vocabulary(r, root, NULL);
     json_decref(root);
     TRY(st);
-    TRY(file_read_most_at(NULL, merges, FILE_MOST, r->a, &text, &bytes));
+    TRY(file_read_most(merges, FILE_MOST, r->a, &text, &bytes));
     r->where = merges;
     TRY(read_lines(r, text, bytes));
     find_specials(r);
@@ -500,7 +500,7 @@ static enum status open_ranks(struct tokenizer *t, const char *path, struct aren
     struct reading r = {.where = path, .a = a};
     char *text;
     int64_t bytes;
-    TRY(file_read_most_at(NULL, path, FILE_MOST, a, &text, &bytes));
+    TRY(file_read_most(path, FILE_MOST, a, &text, &bytes));
     TRY(read_ranks(&r, text, bytes));
     TRY(finish(&r, t));
     /* If a piece is the text of a token, tiktoken uses this token without merging. */
@@ -520,7 +520,7 @@ enum status tokenizer_open(struct tokenizer *t, const char *path, struct arena *
     size_t n = strlen(path);
     *t = (struct tokenizer){};
     if (!file_is_dir(path)) {
-        if (errno == ENOENT) return fail(ST_IO, "%s: no such file or folder", path);
+        if (errno == ENOENT) return fail(ST_ABSENT, "%s: no such file or folder", path);
         bool json = n > 5 && !strcmp(path + n - 5, ".json");
         return json ? open_json(t, path, a) : open_ranks(t, path, a);
     }

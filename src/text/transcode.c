@@ -1,5 +1,6 @@
 #include "text/transcode.h"
 
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/json.h"
@@ -8,10 +9,8 @@
 #include "text/encoder.h"
 #include "text/stream.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct transcoding {
     const struct transcode *t;
@@ -25,27 +24,17 @@ struct transcoding {
 static enum status read_some(void *user, char *ret, int64_t most, int64_t *ret_bytes)
 {
     struct transcoding *x = user;
-    ssize_t n;
     TRY(interrupt_wait(x->t->in));
-    do n = read(x->t->in, ret, (size_t)most);
-    while (n < 0 && errno == EINTR);
-    if (n < 0) return fail(ST_IO, "%s: %s", x->t->in_name, strerror(errno));
-    *ret_bytes = n;
-    x->read += n;
+    TRY(file_read_next(x->t->in, x->t->in_name, ret, most, ret_bytes));
+    x->read += *ret_bytes;
     if (x->t->each) x->t->each(x->t->user, x->read);
     return ST_OK;
 }
 
 static enum status write_all(const struct transcode *t, const char *bytes, int64_t n)
 {
-    while (n > 0) {
-        ssize_t written = write(t->out, bytes, (size_t)n);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return fail(ST_IO, "%s: %s", t->out_name, strerror(errno));
-        bytes += written;
-        n -= written;
-    }
-    return ST_OK;
+    int64_t done;
+    return file_append(t->out, t->out_name, bytes, n, &done);
 }
 
 static enum status pass(void *user, const struct stream_unit *u)

@@ -3,11 +3,224 @@
 #include "base/folder.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "train/ckpt.h"
 #include "train/state_file.h"
 
-#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *checkpoint_path(const char *run, int64_t iter, struct arena *a)
+{
+    return arena_printf(a, "%s/ckpt/%06lld", run, (long long)iter);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x > y ? -1 : x < y;
+}
+
+/* -1 if no checkpoint has this name. */
+static int64_t iter_of(const char *entry)
+{
+    char name[64], *end;
+    int64_t iter = strtoll(entry, &end, 10);
+    if (iter < 0 || end == entry || *end) return -1;
+    snprintf(name, sizeof name, "%06lld", (long long)iter);
+    return strcmp(name, entry) == 0 ? iter : -1;
+}
+
+enum status checkpoint_iters(const char *run, struct arena *a, int64_t **ret_iters, int *ret_count)
+{
+    struct file_entries entries;
+    TRY(file_list(arena_printf(a, "%s/ckpt", run), a, &entries));
+    int64_t *iters = ARENA_NEW(a, int64_t, entries.count + 1);
+    int count = 0;
+    for (int i = 0; i < entries.count; i++) {
+        int64_t iter = iter_of(entries.name[i]);
+        if (iter >= 0) iters[count++] = iter;
+    }
+    qsort(iters, (size_t)count, sizeof *iters, newest_first);
+    *ret_iters = iters;
+    *ret_count = count;
+    return ST_OK;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static enum status hash_file(int fd, const char *path, char ret_digest[HASH_HEX])
+{
+    static _Thread_local char bytes[1 << 16];
+    struct hash *h = hash_open();
+    int64_t n;
+    enum status st;
+    while ((st = file_read_next(fd, path, bytes, sizeof bytes, &n)) == ST_OK && n > 0)
+        hash_add(h, bytes, n);
+    hash_close(h, ret_digest);
+    return st;
+}
+
+static enum status verify_file(const char *path, const struct safetensors_facts *expected)
+{
+    char digest[HASH_HEX];
+    int fd;
+    int64_t bytes;
+    TRY(state_part(file_open(path, &fd, &bytes), path));
+    enum status st = bytes == expected->bytes
+                         ? hash_file(fd, path, digest)
+                         : fail(ST_FORMAT, "%s has %lld bytes, expected %lld", path,
+                                (long long)bytes, (long long)expected->bytes);
+    close(fd);
+    if (st == ST_OK && strcmp(digest, expected->sha256) != 0)
+        st = fail(ST_FORMAT, "%s is corrupt: its SHA-256 is %.12s..., expected %.12s...", path,
+                  digest, expected->sha256);
+    return st;
+}
+
+/* `whole`: also verifies the tensor files, not only the state. */
+static enum status read_folder(const char *path, bool whole, struct arena *a,
+                               struct checkpoint *ret)
+{
+    struct safetensors_facts files[STATE_FILE_COUNT];
+    struct checkpoint c = {.path = arena_strdup(a, path)};
+    TRY(state_read(path, a, &c.state, files));
+    for (int i = 0; whole && i < STATE_FILE_COUNT; i++)
+        TRY(verify_file(arena_printf(a, "%s/%s", path, state_tensor_file(i)), &files[i]));
+    *ret = c;
+    return ST_OK;
+}
+
+static enum status read_iter(const char *run, int64_t iter, bool whole, struct arena *a,
+                             struct checkpoint *ret)
+{
+    struct checkpoint c;
+    TRY(read_folder(checkpoint_path(run, iter, a), whole, a, &c));
+    if (c.state.iter != iter)
+        return fail(ST_FORMAT, "%s holds iteration %lld", c.path, (long long)c.state.iter);
+    *ret = c;
+    return ST_OK;
+}
+
+enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret)
+{
+    return read_folder(path, true, a, ret);
+}
+
+/* --- what this process wrote ------------------------------------------------------------------ */
+
+/* ctime changes with every write, and no program can set it. */
+static struct checkpoint_written shown(const char *run, int64_t iter, struct arena *a)
+{
+    const char *const names[] = {state_tensor_file(STATE_MODEL), state_tensor_file(STATE_OPTIMIZER),
+                                 "state.json", "DONE"};
+    struct checkpoint_written w = {.iter = iter};
+    struct stat info;
+    for (int i = 0; i < COUNT_OF(w.file); i++) {
+        const char *path = arena_printf(a, "%s/%s", checkpoint_path(run, iter, a), names[i]);
+        if (stat(path, &info) != 0) return (struct checkpoint_written){};
+        w.file[i].inode = (int64_t)info.st_ino;
+        w.file[i].bytes = (int64_t)info.st_size;
+        w.file[i].changed_ns =
+            (int64_t)info.st_ctim.tv_sec * 1000000000 + (int64_t)info.st_ctim.tv_nsec;
+    }
+    return w;
+}
+
+static bool is_as_written(const char *run, int64_t iter, const struct checkpoint_written *w,
+                          struct arena *a)
+{
+    if (!w || w->iter != iter || !w->file[0].inode) return false;
+    struct checkpoint_written now = shown(run, iter, a);
+    return memcmp(&now, w, sizeof now) == 0;
+}
+
+/* --- pruning ---------------------------------------------------------------------------------- */
+
+/* What is known of one checkpoint before anything is removed. */
+struct known {
+    int64_t iter;
+    enum status st; /* of reading its state; for the spare, of all of it */
+    struct checkpoint_state state;
+};
+
+static void look(const char *run, struct known *k, bool whole, struct arena *a)
+{
+    struct checkpoint c;
+    k->st = read_iter(run, k->iter, whole, a, &c);
+    if (k->st == ST_OK) k->state = c.state;
+    if (k->st != ST_OK && k->st != ST_FORMAT)
+        log_warning("checkpoint %lld is kept, because it cannot be read: %s", (long long)k->iter,
+                    fail_message());
+}
+
+/* The newest checkpoint up to `now` that had the best loss when it was saved; -1: none. */
+static int64_t best_of(const struct known *k, int count, int64_t now)
+{
+    int64_t best = -1;
+    double loss = INFINITY;
+    for (int i = 0; i < count; i++) {
+        if (k[i].st != ST_OK || k[i].iter > now || k[i].state.best_iter != k[i].iter) continue;
+        if (!(k[i].state.best_val_loss < loss)) continue;
+        best = k[i].iter;
+        loss = k[i].state.best_val_loss;
+    }
+    return best;
+}
+
+/* The newest intact one before `now`, in case the new one is damaged later; -1: none. */
+static int64_t spare_of(const char *run, struct known *k, int count, int64_t now,
+                        const struct checkpoint_written *written, struct arena *a)
+{
+    for (int i = 0; i < count; i++) {
+        if (k[i].iter >= now || k[i].st != ST_OK) continue;
+        if (!is_as_written(run, k[i].iter, written, a)) look(run, &k[i], true, a);
+        if (k[i].st == ST_OK) return k[i].iter;
+    }
+    return -1;
+}
+
+static void remove_one(const char *run, int64_t iter, struct arena *a)
+{
+    if (folder_remove(checkpoint_path(run, iter, a), OWN_CHECKPOINT) != ST_OK)
+        log_warning("could not remove an old checkpoint: %s", fail_message());
+}
+
+void checkpoint_clean(const char *run, struct arena *a)
+{
+    const char *ckpt = arena_printf(a, "%s/ckpt", run);
+    /* what has a temporary name may be what a checkpoint's name led to before a crash */
+    enum status st = file_sync_folder(ckpt);
+    if (st == ST_OK)
+        own_clean(ckpt, OWN_CHECKPOINTS);
+    else if (st != ST_ABSENT)
+        log_warning("no temporary folder is removed: %s", fail_message());
+}
+
+/* A folder that cannot be removed wastes disk space but does not fail the run. */
+void checkpoint_prune(const char *run, int64_t now, const struct checkpoint_written *written,
+                      struct arena *a)
+{
+    int64_t *iters;
+    int count;
+    if (checkpoint_iters(run, a, &iters, &count) != ST_OK) {
+        log_warning("no old checkpoint is removed: %s", fail_message());
+        return;
+    }
+    struct known *k = ARENA_NEW(a, struct known, count + 1);
+    for (int i = 0; i < count; i++) {
+        k[i].iter = iters[i];
+        look(run, &k[i], false, a);
+    }
+    int64_t best = best_of(k, count, now), spare = spare_of(run, k, count, now, written, a);
+    for (int i = 0; i < count; i++) {
+        bool was_read = k[i].st == ST_OK || k[i].st == ST_FORMAT;
+        if (was_read && iters[i] != now && iters[i] != best && iters[i] != spare)
+            remove_one(run, iters[i], a);
+    }
+    checkpoint_clean(run, a);
+}
 
 static struct safetensor as_safetensor(const struct weights_tensor *t, const char *name,
                                        const float *data)
@@ -19,19 +232,18 @@ static struct safetensor as_safetensor(const struct weights_tensor *t, const cha
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static enum status write_model(const struct folder_writer *w, const struct weights_tensor *tensors,
-                               int count, struct safetensors_facts *ret, struct arena *a)
+static enum status write_model(const char *folder, const struct weights_tensor *tensors, int count,
+                               struct safetensors_facts *ret, struct arena *a)
 {
     struct safetensor *list = ARENA_NEW(a, struct safetensor, count);
     for (int i = 0; i < count; i++)
         list[i] = as_safetensor(&tensors[i], tensors[i].name, tensors[i].weight);
-    const char *name = arena_printf(a, "%s/%s", w->temporary, state_tensor_file(STATE_MODEL));
-    return safetensors_write_at(w->at, name, list, count, ret);
+    const char *path = arena_printf(a, "%s/%s", folder, state_tensor_file(STATE_MODEL));
+    return safetensors_write(path, list, count, ret);
 }
 
-static enum status write_optimizer(const struct folder_writer *w,
-                                   const struct weights_tensor *tensors, int count,
-                                   struct safetensors_facts *ret, struct arena *a)
+static enum status write_optimizer(const char *folder, const struct weights_tensor *tensors,
+                                   int count, struct safetensors_facts *ret, struct arena *a)
 {
     struct safetensor *list = ARENA_NEW(a, struct safetensor, (int64_t)count * OPTIMIZER_STATES);
     int kept = 0;
@@ -42,54 +254,57 @@ static enum status write_optimizer(const struct folder_writer *w,
             const char *name = arena_printf(a, "%s%s", tensors[i].name, tensors[i].state[k].suffix);
             list[kept++] = as_safetensor(&tensors[i], name, data);
         }
-    const char *name = arena_printf(a, "%s/%s", w->temporary, state_tensor_file(STATE_OPTIMIZER));
-    return safetensors_write_at(w->at, name, list, kept, ret);
+    const char *path = arena_printf(a, "%s/%s", folder, state_tensor_file(STATE_OPTIMIZER));
+    return safetensors_write(path, list, kept, ret);
 }
 
-static enum status write_files(const struct folder_writer *w, const struct weights_tensor *tensors,
-                               int count, const struct checkpoint_state *state,
+static enum status write_files(const char *folder, const struct weights_tensor *tensors, int count,
+                               const struct checkpoint_state *state,
                                struct safetensors_facts files[STATE_FILE_COUNT], struct arena *a)
 {
-    TRY(write_model(w, tensors, count, &files[STATE_MODEL], a));
-    TRY(write_optimizer(w, tensors, count, &files[STATE_OPTIMIZER], a));
-    return state_write(w->at, w->temporary, state, files);
+    TRY(write_model(folder, tensors, count, &files[STATE_MODEL], a));
+    TRY(write_optimizer(folder, tensors, count, &files[STATE_OPTIMIZER], a));
+    return state_write(folder, state, files);
 }
 
-static enum status save(const struct dir *run, const struct weights_tensor *tensors, int count,
+/* The run may be moved while its files are written, and another one may take its place. */
+static enum status save(const struct lock *run, const struct weights_tensor *tensors, int count,
                         const struct checkpoint_state *state, struct checkpoint_written *written,
                         struct arena *a)
 {
     struct safetensors_facts files[STATE_FILE_COUNT];
-    char name[CKPT_NAME];
-    ckpt_name(name, state->iter);
+    const char *path = checkpoint_path(run->path, state->iter, a);
     struct folder_writer w;
-    TRY(dir_make(run, "ckpt"));
-    TRY(own_check(run, name, OWN_CHECKPOINT));
-    TRY(folder_writer_open_at(&w, run, name, OWN_CHECKPOINT));
-    enum status st = write_files(&w, tensors, count, state, files, a);
+    TRY(lock_check(run));
+    TRY(file_make_dir(arena_printf(a, "%s/ckpt", run->path)));
+    TRY(own_check(path, OWN_CHECKPOINT));
+    TRY(folder_writer_open(&w, path, OWN_CHECKPOINT));
+    enum status st = write_files(w.temporary, tensors, count, state, files, a);
+    if (st == ST_OK) st = lock_check(run);
     if (st != ST_OK) {
         folder_writer_discard(&w);
         return st;
     }
     TRY(folder_writer_commit(&w));
-    ckpt_prune(run, state->iter, written, a);
-    ckpt_note_written(run, state->iter, files, written, a);
+    checkpoint_prune(run->path, state->iter, written, a);
+    *written = shown(run->path, state->iter, a);
     return ST_OK;
 }
 
 /* What a failed save leaves: a sentence must not promise older checkpoints that do not exist. */
-static const char *what_is_left(const struct dir *run, struct arena *a)
+static const char *what_is_left(const struct lock *run, struct arena *a)
 {
     int64_t *iters;
     int count;
     struct failure kept;
     fail_keep(&kept);
-    enum status st = ckpt_iters(run, a, &iters, &count);
+    enum status st = lock_check(run); /* or another run may be there */
+    if (st == ST_OK) st = checkpoint_iters(run->path, a, &iters, &count);
     fail_restore(&kept);
     return st != ST_OK ? "" : count ? " (older ones are kept)" : " (there is no older one)";
 }
 
-enum status checkpoint_save(const struct dir *run, const struct weights_tensor *tensors, int count,
+enum status checkpoint_save(const struct lock *run, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state,
                             struct checkpoint_written *written)
 {
@@ -102,54 +317,35 @@ enum status checkpoint_save(const struct dir *run, const struct weights_tensor *
     return st;
 }
 
-void checkpoint_prune(const struct dir *run, int64_t now)
-{
-    struct arena scratch = {};
-    ckpt_prune(run, now, NULL, &scratch);
-    arena_release(&scratch);
-}
-
 /* --- finding ---------------------------------------------------------------------------------- */
 
-/* What the user can mend, or what passes: then no older checkpoint is taken in its place. */
-static bool must_stop(int error)
+static enum status list(const char *run, struct arena *a, int64_t **ret_iters, int *ret_count)
 {
-    return error == EACCES || error == EPERM || error == EMFILE || error == ENFILE ||
-           error == ENOMEM || error == EINTR || error == EAGAIN || error == ETIMEDOUT;
-}
-
-static enum status fail_unreadable(const struct dir *run, int error)
-{
-    if (error == EACCES || error == EPERM)
-        return fail_in(ST_IO,
-                       "%s/ckpt has a checkpoint that this user may not read, so nothing was "
-                       "changed: give yourself permission to read it (ls -l shows its owner)",
-                       run->path);
-    return fail_in(ST_IO,
-                   "%s/ckpt has a checkpoint that cannot be read now, so nothing was changed: "
-                   "try again",
-                   run->path);
-}
-
-static enum status list(const struct dir *run, struct arena *a, int64_t **ret_iters, int *ret_count)
-{
-    enum status st = ckpt_iters(run, a, ret_iters, ret_count);
+    enum status st = checkpoint_iters(run, a, ret_iters, ret_count);
     if (st == ST_OK) return ST_OK;
-    bool other = errno == ENOTDIR || errno == ELOOP; /* a file, or a link that is not followed */
     return fail_in(st, "the checkpoints cannot be read, so nothing was changed: %s",
-                   other ? "ckpt must be the folder that the training wrote; put it back"
-                         : "give yourself permission, or try again when the disk can be read");
+                   st == ST_FORMAT /* a file, or a link that is not followed */
+                       ? "ckpt must be the folder that the training wrote; put it back"
+                       : "give yourself permission, or try again when the disk can be read");
 }
 
 struct passed_over {
     int damaged, unreadable;
 };
 
-/* ST_OK: an older one may be taken. */
-static enum status pass_over(const struct dir *run, int64_t iter, enum status st, int error,
-                             struct passed_over *p)
+/* ST_OK: an older one may be taken. Not so where the user can mend what is wrong, or it passes. */
+static enum status pass_over(const char *run, int64_t iter, enum status st, struct passed_over *p)
 {
-    if (st == ST_IO && must_stop(error)) return fail_unreadable(run, error);
+    if (st == ST_DENIED)
+        return fail_in(st,
+                       "%s/ckpt has a checkpoint that this user may not read, so nothing was "
+                       "changed: give yourself permission to read it (ls -l shows its owner)",
+                       run);
+    if (st == ST_BUSY)
+        return fail_in(st,
+                       "%s/ckpt has a checkpoint that cannot be read now, so nothing was changed: "
+                       "try again",
+                       run);
     log_warning("skipping checkpoint %lld, which %s: %s", (long long)iter,
                 st == ST_FORMAT ? "is damaged" : "cannot be read", fail_message());
     if (st == ST_FORMAT)
@@ -159,45 +355,41 @@ static enum status pass_over(const struct dir *run, int64_t iter, enum status st
     return ST_OK;
 }
 
-static enum status found_none(const struct dir *run, bool best, const struct passed_over *p)
+static enum status found_none(const char *run, bool best, const struct passed_over *p)
 {
     const char *what = best ? "of those with the lowest loss, none" : "none of its checkpoints";
     if (p->unreadable)
         return fail(ST_IO,
                     "%s/ckpt: %s could be read, and nothing was changed: the warnings above give "
                     "the reasons",
-                    run->path, what);
+                    run, what);
     if (!p->damaged) return ST_OK;
     if (best)
         return fail(ST_FORMAT,
                     "%s/ckpt: no intact checkpoint is known to have the lowest loss: leave out "
                     "--best to use the last intact one",
-                    run->path);
+                    run);
     return fail(ST_FORMAT,
                 "all checkpoints in %s/ckpt are damaged: train again, in another --out_dir or in "
                 "place of this run (--overwrite)",
-                run->path);
+                run);
 }
 
 /* Whether a checkpoint that could not be read does not exist any more: a training that runs has
  * removed it. Keeps the failure. */
-static enum status is_gone(const struct dir *run, int64_t iter, bool *ret)
+static enum status is_gone(const char *run, int64_t iter, bool *ret, struct arena *a)
 {
-    char name[CKPT_NAME];
     bool there;
     struct failure kept;
-    int error = errno;
-    ckpt_name(name, iter);
     fail_keep(&kept);
-    TRY(dir_has(run, name, &there));
+    TRY(file_has(checkpoint_path(run, iter, a), &there));
     fail_restore(&kept);
-    errno = error;
     *ret = !there;
     return ST_OK;
 }
 
 /* One try; `ret_changed`: a checkpoint was removed meanwhile. */
-static enum status find(const struct dir *run, bool best, struct arena *a, struct checkpoint *ret,
+static enum status find(const char *run, bool best, struct arena *a, struct checkpoint *ret,
                         bool *ret_found, bool *ret_changed)
 {
     int64_t *iters;
@@ -207,11 +399,11 @@ static enum status find(const struct dir *run, bool best, struct arena *a, struc
     TRY(list(run, a, &iters, &count));
     for (int i = 0; i < count && (best || !found); i++) {
         struct checkpoint c;
-        enum status st = ckpt_read(run, iters[i], true, a, &c);
+        enum status st = read_iter(run, iters[i], true, a, &c);
         if (st != ST_OK) {
-            TRY(is_gone(run, iters[i], ret_changed));
+            TRY(is_gone(run, iters[i], ret_changed, a));
             if (*ret_changed) return ST_OK;
-            TRY(pass_over(run, iters[i], st, errno, &p));
+            TRY(pass_over(run, iters[i], st, &p));
             continue;
         }
         if (best && c.state.best_iter != iters[i]) continue;
@@ -223,8 +415,8 @@ static enum status find(const struct dir *run, bool best, struct arena *a, struc
     return found ? ST_OK : found_none(run, best, &p);
 }
 
-enum status checkpoint_find(const struct dir *run, bool best, struct arena *a,
-                            struct checkpoint *ret, bool *ret_found)
+enum status checkpoint_find(const char *run, bool best, struct arena *a, struct checkpoint *ret,
+                            bool *ret_found)
 {
     enum { FIND_TRIES = 10 };
     for (int i = 0; i < FIND_TRIES; i++) {
@@ -235,18 +427,7 @@ enum status checkpoint_find(const struct dir *run, bool best, struct arena *a,
     return fail(ST_IO,
                 "a training replaces the checkpoints in %s/ckpt faster than they can be read: try "
                 "again when it has ended",
-                run->path);
-}
-
-enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret)
-{
-    struct checkpoint c = {0};
-    if (strlen(path) > DIR_LONGEST) return fail(ST_USAGE, "%s: the path is too long", path);
-    strcpy(c.name, path);
-    strcpy(c.path, path);
-    TRY(ckpt_read_folder(&c, true, a));
-    *ret = c;
-    return ST_OK;
+                run);
 }
 
 /* --- loading ---------------------------------------------------------------------------------- */
@@ -310,8 +491,7 @@ enum status checkpoint_load(const struct checkpoint *c, const struct weights_ten
         struct arena scratch = {};
         struct safetensors s = {};
         const char *path = arena_printf(&scratch, "%s/%s", c->path, state_tensor_file(f));
-        const char *name = arena_printf(&scratch, "%s/%s", c->name, state_tensor_file(f));
-        st = safetensors_open_at(&s, c->at, name, &scratch);
+        st = safetensors_open(&s, path, &scratch);
         if (st == ST_OK) st = load[f](&s, path, tensors, count);
         safetensors_close(&s);
         arena_release(&scratch);

@@ -1,7 +1,7 @@
 #include "train/disk.h"
 
 #include "base/str.h"
-#include "train/ckpt.h"
+#include "train/checkpoint.h"
 #include "train/state_file.h"
 
 #include <stdio.h>
@@ -29,19 +29,17 @@ static int64_t checkpoint_bytes(const struct trainer *t)
 }
 
 /* What the checkpoints that exist take. */
-static enum status existing(const struct dir *run, int *ret_count, int64_t *ret_bytes)
+static enum status existing(const char *run, int *ret_count, int64_t *ret_bytes)
 {
     struct arena a = {};
     int64_t *iters;
-    enum status st = ckpt_iters(run, &a, &iters, ret_count);
+    enum status st = checkpoint_iters(run, &a, &iters, ret_count);
     *ret_bytes = 0;
     for (int i = 0; st == ST_OK && i < *ret_count * STATE_FILE_COUNT; i++) {
-        char name[CKPT_NAME];
         struct stat info;
-        ckpt_name(name, iters[i / STATE_FILE_COUNT]);
+        const char *path = checkpoint_path(run, iters[i / STATE_FILE_COUNT], &a);
         const char *file = state_tensor_file(i % STATE_FILE_COUNT);
-        if (!fstatat(dir_fd(run), arena_printf(&a, "%s/%s", name, file), &info, 0))
-            *ret_bytes += info.st_size;
+        if (!stat(arena_printf(&a, "%s/%s", path, file), &info)) *ret_bytes += info.st_size;
     }
     arena_release(&a);
     return st;
@@ -54,12 +52,12 @@ enum status disk_check(struct trainer *t)
     int there;
     int64_t taken, left = c->max_iters - t->iter, one = checkpoint_bytes(t);
     char need[32], each[32], room[32] = "an unknown amount";
-    TRY(existing(&t->run.dir, &there, &taken));
+    TRY(existing(t->run.lock.path, &there, &taken));
     int64_t kept = ceil_div(left, c->eval_interval);
     if (config_resumes(t->config)) kept += there;
     kept = min_i64(kept, KEPT_MOST);
     int64_t total = kept * one + left / c->log_interval * LINE + TEXTS, space = INT64_MAX;
-    if (fstatvfs(t->run.dir.fd, &fs) == 0 && fs.f_blocks) {
+    if (statvfs(t->run.lock.path, &fs) == 0 && fs.f_blocks) {
         space = (int64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * (int64_t)fs.f_frsize + taken;
         str_bytes(room, (double)space);
     }
@@ -69,8 +67,8 @@ enum status disk_check(struct trainer *t)
              "disk         %lld checkpoint%s of %s, and the log: %s of %s free\n", (long long)kept,
              kept == 1 ? "" : "s", each, need, room);
     if (total <= space) return ST_OK;
-    return fail(ST_IO,
+    return fail(ST_FULL,
                 "this run will write %s to %s (%lld checkpoint%s of %s at a time, and its log), "
                 "and %s are free there: make room, or choose an --out_dir on another disk",
-                need, t->run.dir.path, (long long)kept, kept == 1 ? "" : "s", each, room);
+                need, t->run.lock.path, (long long)kept, kept == 1 ? "" : "s", each, room);
 }

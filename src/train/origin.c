@@ -13,18 +13,16 @@
 /* Replaces the path of a run by the path of its newest intact checkpoint; keeps any other word. */
 static enum status resolve(const char **word, struct arena *a)
 {
-    struct dir *dir = ARENA_NEW(a, struct dir, 1);
     struct checkpoint c;
     bool found;
     if (!file_is_dir(*word)) return ST_OK;
     if (file_exists(arena_printf(a, "%s/state.json", *word))) return checkpoint_open(*word, a, &c);
     if (!file_exists(arena_printf(a, "%s/ckpt", *word))) return ST_OK;
-    TRY(dir_by_path(dir, *word));
-    TRY(checkpoint_find(dir, false, a, &c, &found));
+    TRY(checkpoint_find(*word, false, a, &c, &found));
     if (!found)
         return fail(ST_USAGE, "init_from=%s: this run has no checkpoint yet: continue it first",
                     *word);
-    *word = arena_strdup(a, c.path);
+    *word = c.path;
     return ST_OK;
 }
 

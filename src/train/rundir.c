@@ -3,45 +3,36 @@
 #include "base/folder.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "train/ckpt.h"
+#include "train/checkpoint.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 enum { MEMORY_ROWS = 20 }; /* rows of the memory map in plan.txt */
 
 /* --- the claim -------------------------------------------------------------------------------- */
 
-static enum status lock(const struct dir *d)
-{
-    /* File systems without locks are accepted. */
-    if (flock(d->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return ST_OK;
-    return fail(ST_USAGE,
-                "another training run is using %s: wait until it ends, or choose another --out_dir",
-                d->path);
-}
+enum { RUN_LONGEST = 900 }; /* of a directory, so that the paths of its files fit */
 
 /* Another folder helps only if this one is the reason. */
-static const char *remedy(int error)
+static const char *remedy(enum status st)
 {
-    if (error == EIO || error == EINTR)
-        return "repeat the command; if it fails again, the disk does";
-    if (error == EMFILE || error == ENFILE || error == ENOMEM)
-        return "close other programs and repeat the command";
-    return "choose another --out_dir";
+    return st == ST_BUSY ? "close other programs and repeat the command"
+           : st == ST_IO ? "repeat the command; if it fails again, the disk does"
+                         : "choose another --out_dir";
 }
 
-/* Removes the last `made` folders of a path, as far as they are empty. */
+/* Removes the last `made` folders of a path that exist, as far as they are empty. */
 static void remove_made(const char *run, int made)
 {
-    char path[DIR_LONGEST + 1];
+    char path[RUN_LONGEST + 1];
     snprintf(path, sizeof path, "%s", run);
-    for (int i = 0; i < made; i++) {
-        if (rmdir(path) != 0) break;
+    while (made > 0) {
+        if (rmdir(path) == 0)
+            made--;
+        else if (file_exists(path))
+            break;
         char *slash = strrchr(path, '/');
         while (slash && !slash[1]) {
             *slash = '\0';
@@ -52,166 +43,151 @@ static void remove_made(const char *run, int made)
     }
 }
 
-static enum status open_dir(struct rundir *r, const char *path, bool create)
+enum status rundir_claim(struct rundir *r, const char *path, bool create)
 {
-    int made = 0;
+    *r = (struct rundir){.lock.fd = -1};
+    if (strlen(path) > RUN_LONGEST)
+        return fail(ST_USAGE, "%.60s...: the path is longer than %d bytes", path, RUN_LONGEST);
     if (create) {
-        errno = 0;
-        enum status st = file_make_dirs_count(path, &made);
-        if (st != ST_OK) return fail_in(st, "cannot create the run directory (%s)", remedy(errno));
-        r->made = made > r->made ? made : r->made;
+        enum status made = file_make_dirs_count(path, &r->made);
+        if (made != ST_OK) remove_made(path, r->made);
+        if (made != ST_OK)
+            return fail_in(made, "cannot create the run directory (%s)", remedy(made));
     }
-    enum status st = dir_open(&r->dir, path);
+    enum status st = lock_take(&r->lock, path, 0);
     if (st == ST_OK) return ST_OK;
-    int error = errno;
-    if (st == ST_IO && error == ENOENT && !create)
+    if (st == ST_USAGE)
+        return fail(ST_USAGE,
+                    "another training run is using %s: wait until it ends, or choose another "
+                    "--out_dir",
+                    path);
+    if (st == ST_ABSENT && !create)
         return fail(ST_USAGE,
                     "%s contains no run to continue: start one without --init_from=resume", path);
     remove_made(path, r->made);
-    return st == ST_IO ? fail_in(st, "cannot open the run directory (%s)", remedy(error)) : st;
-}
-
-enum status rundir_claim(struct rundir *r, const char *path, bool create)
-{
-    enum { TRIES = 5 };
-    enum status st = ST_OK;
-    *r = (struct rundir){.dir.fd = -1};
-    /* Between opening and locking, another process may remove the directory that it had claimed. */
-    for (int i = 0; i < TRIES; i++) {
-        TRY(open_dir(r, path, create));
-        st = lock(&r->dir);
-        if (st == ST_OK) st = dir_check(&r->dir);
-        if (st == ST_OK) return ST_OK;
-        dir_close(&r->dir);
-        if (st == ST_USAGE) break;
-    }
-    return st;
+    return fail_in(st, "cannot open the run directory (%s)", remedy(st));
 }
 
 void rundir_release(struct rundir *r, bool unused)
 {
-    if (r->dir.fd < 0) return;
-    if (unused) remove_made(r->dir.path, r->made);
-    dir_close(&r->dir);
+    if (r->lock.fd < 0) return;
+    if (unused) remove_made(r->lock.path, r->made);
+    lock_release(&r->lock);
 }
 
-enum status rundir_look(const struct dir *dir, bool *ret_has_run)
+enum status rundir_look(const char *dir, bool *ret_has_run)
 {
     struct arena scratch = {0};
     struct own_found f;
     TRY(own_check_links(dir, true));
-    enum status st = own_look(dir, ".", OWN_RUN, &scratch, &f);
+    enum status st = own_look(dir, OWN_RUN, &scratch, &f);
     const char *other = f.foreign ? f.foreign : f.unlike;
     if (st == ST_OK && !f.recognised && other)
         st =
             fail(ST_USAGE,
                  "%s/%s is not part of a Strobe run: choose an empty or a new folder for --out_dir",
-                 dir->path, other);
+                 dir, other);
     arena_release(&scratch);
     if (st == ST_OK) *ret_has_run = f.recognised;
     return st;
 }
 
-enum status rundir_look_at(const char *path, bool *ret_has_run)
-{
-    struct dir d;
-    TRY(dir_by_path(&d, path));
-    return rundir_look(&d, ret_has_run);
-}
-
-bool rundir_has_run(const char *path)
+bool rundir_has_run(const char *dir)
 {
     bool has;
-    return rundir_look_at(path, &has) != ST_OK || has;
+    return rundir_look(dir, &has) != ST_OK || has;
 }
 
-void rundir_clean(const struct dir *dir)
+void rundir_clean(const char *dir, struct arena *a)
 {
-    own_clean(dir, ".", OWN_RUN);
-    ckpt_clean(dir);
+    own_clean(dir, OWN_RUN);
+    checkpoint_clean(dir, a);
 }
 
-/* Other pages of that name stay. */
-static void remove_page(const struct dir *dir)
+/* The path of a file of the run. */
+static const char *in(const char *dir, const char *name, char buffer[FILE_LONGEST + 1])
 {
-    char path[DIR_LONGEST + DIR_NAME];
-    snprintf(path, sizeof path, "%s/report.html", dir->path);
-    own_remove(path, OWN_PAGE);
+    snprintf(buffer, FILE_LONGEST + 1, "%s/%s", dir, name);
+    return buffer;
 }
 
-enum status rundir_check_clear(const struct dir *dir)
+enum status rundir_check_clear(const char *dir)
 {
-    TRY(own_check_no_link(NULL, dir->path));
-    return own_check(dir, "ckpt", OWN_CHECKPOINTS);
+    char path[FILE_LONGEST + 1];
+    TRY(own_check_no_link(dir));
+    return own_check(in(dir, "ckpt", path), OWN_CHECKPOINTS);
 }
 
-enum status rundir_clear(const struct dir *dir)
+enum status rundir_clear(const char *dir)
 {
+    char path[FILE_LONGEST + 1];
     TRY(rundir_check_clear(dir));
-    TRY(folder_remove_at(dir, "ckpt", OWN_CHECKPOINTS));
-    remove_page(dir);
+    TRY(folder_remove(in(dir, "ckpt", path), OWN_CHECKPOINTS));
+    own_remove(in(dir, "report.html", path), OWN_PAGE); /* other pages of that name stay */
     return own_clear_run(dir);
 }
 
-enum status rundir_is_complete(const struct dir *dir, bool *ret_complete)
+enum status rundir_is_complete(const char *dir, bool *ret_complete)
 {
     struct arena scratch = {0};
-    char *text;
+    char *text, path[FILE_LONGEST + 1];
     int64_t bytes;
     *ret_complete = false;
-    enum status st = file_read_at(dir, "summary.json", &scratch, &text, &bytes);
+    enum status st = file_read(in(dir, "summary.json", path), &scratch, &text, &bytes);
     if (st == ST_OK) {
         json_t *summary = json_loadb(text, (size_t)bytes, 0, NULL);
         *ret_complete = json_is_true(json_object_get(summary, "complete"));
         json_decref(summary);
-    } else if (errno == ENOENT) {
+    } else if (st == ST_ABSENT) {
         st = ST_OK;
     }
     arena_release(&scratch);
     return st;
 }
 
-enum status rundir_progress(const struct dir *dir, bool *ret_complete, int64_t *ret_last)
+enum status rundir_progress(const char *dir, bool *ret_complete, int64_t *ret_last)
 {
     struct arena scratch = {0};
     int64_t *iters;
     int count;
-    enum status st = ckpt_iters(dir, &scratch, &iters, &count);
+    enum status st = checkpoint_iters(dir, &scratch, &iters, &count);
     if (st == ST_OK) *ret_last = count ? iters[0] : -1;
     arena_release(&scratch);
     return st == ST_OK ? rundir_is_complete(dir, ret_complete) : st;
 }
 
-enum status rundir_reopen(const struct dir *dir)
+enum status rundir_reopen(const char *dir)
 {
-    remove_page(dir);
-    TRY(file_remove_at(dir, "summary.json"));
-    return file_remove_at(dir, "samples.txt");
+    char path[FILE_LONGEST + 1];
+    own_remove(in(dir, "report.html", path), OWN_PAGE);
+    TRY(file_remove(in(dir, "summary.json", path)));
+    return file_remove(in(dir, "samples.txt", path));
 }
 
 /* --- the files -------------------------------------------------------------------------------- */
 
-enum status rundir_write_text(const struct dir *dir, const char *name, const char *text)
+enum status rundir_write_text(const char *dir, const char *name, const char *text)
 {
-    return file_write_at(dir, name, text, (int64_t)strlen(text));
+    char path[FILE_LONGEST + 1];
+    return file_write(in(dir, name, path), text, (int64_t)strlen(text));
 }
 
 static const char identity_mark[] = "# run "; /* at the beginning (base/own.c) */
 
-enum status rundir_identity(const struct dir *dir, struct arena *a, const char **ret)
+enum status rundir_identity(const char *dir, struct arena *a, const char **ret)
 {
-    char *text;
+    char *text, path[FILE_LONGEST + 1];
     int64_t bytes;
     *ret = NULL;
-    enum status st = file_read_at(dir, "config.conf", a, &text, &bytes);
-    if (st != ST_OK) return errno == ENOENT ? ST_OK : st;
+    enum status st = file_read(in(dir, "config.conf", path), a, &text, &bytes);
+    if (st != ST_OK) return st == ST_ABSENT ? ST_OK : st;
     if (strncmp(text, identity_mark, strlen(identity_mark)) != 0) return ST_OK;
     const char *found = text + strlen(identity_mark);
     *ret = arena_printf(a, "%.*s", (int)strcspn(found, "\n"), found);
     return ST_OK;
 }
 
-enum status rundir_write_config(const struct dir *dir, const struct config *c, const char *identity)
+enum status rundir_write_config(const char *dir, const struct config *c, const char *identity)
 {
     struct str s = {0};
     str_printf(&s, "%s%s\n\n", identity_mark, identity);
@@ -234,7 +210,7 @@ static void print_plans(const struct program *p, struct str *s)
     plan_print_memory(&p->plan[GRAPH_MICRO], MEMORY_ROWS, s);
 }
 
-enum status rundir_write_plan(const struct dir *dir, const struct program *p)
+enum status rundir_write_plan(const char *dir, const struct program *p)
 {
     struct facts f = facts_of(p);
     struct str text = {0}, json = {0};
@@ -254,7 +230,7 @@ void run_summary_print_json(const struct run_summary *s, struct str *out)
     json_print_with(j, JSON_INDENT(2) | JSON_REAL_PRECISION(9), out);
 }
 
-enum status rundir_write_summary(const struct dir *dir, const struct run_summary *s)
+enum status rundir_write_summary(const char *dir, const struct run_summary *s)
 {
     struct str text = {0};
     run_summary_print_json(s, &text);

@@ -44,39 +44,34 @@ static void keep_lines(struct str *kept, const char *path, const char *text, int
     if (corrupt) log_warning("%s: dropped %d corrupt lines", path, corrupt);
 }
 
-static enum status truncate_log(const struct dir *at, const char *name, const char *path,
-                                int64_t first_iter)
+static enum status truncate_log(const char *path, int64_t first_iter)
 {
     bool exists;
-    TRY(dir_has(at, name, &exists));
+    TRY(file_has(path, &exists));
     if (!exists) return ST_OK;
-    if (first_iter == 0) return file_write_at(at, name, "", 0);
+    if (first_iter == 0) return file_write(path, "", 0);
     struct arena scratch = {};
     struct str kept = {};
     char *text;
     int64_t bytes;
-    enum status st = file_read_at(at, name, &scratch, &text, &bytes);
+    enum status st = file_read(path, &scratch, &text, &bytes);
     if (st == ST_OK) keep_lines(&kept, path, text, bytes, first_iter);
-    if (st == ST_OK && kept.len != bytes) st = file_write_at(at, name, str_text(&kept), kept.len);
+    if (st == ST_OK && kept.len != bytes) st = file_write(path, str_text(&kept), kept.len);
     str_release(&kept);
     arena_release(&scratch);
     return st;
 }
 
-enum status runlog_open(struct runlog *l, const struct dir *at, const char *name,
-                        int64_t first_iter)
+enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter)
 {
-    char buffer[DIR_NAME];
-    const char *path = dir_path(at, name, buffer);
     if (strlen(path) >= sizeof l->path) return fail(ST_USAGE, "%s: the path is too long", path);
-    TRY(truncate_log(at, name, path, first_iter));
-    int fd = openat(dir_fd(at), dir_name(at, name, buffer),
-                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
-    if (fd < 0) return dir_fail(at, name, errno);
+    TRY(truncate_log(path, first_iter));
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
+    if (fd < 0) return file_fail(path, errno);
     l->fd = fd;
     l->pending = 0;
-    snprintf(l->path, sizeof l->path, "%s", dir_path(at, name, buffer));
-    return dir_sync_parent(at, name);
+    strcpy(l->path, path);
+    return file_sync_parent(path);
 }
 
 void runlog_close(struct runlog *l)
@@ -87,24 +82,15 @@ void runlog_close(struct runlog *l)
 
 enum status runlog_sync(const struct runlog *l)
 {
-    if (fdatasync(l->fd) != 0) return fail(ST_IO, "%s: %s", l->path, strerror(errno));
-    return ST_OK;
+    return file_sync_data(l->fd, l->path);
 }
 
 enum status runlog_flush(struct runlog *l)
 {
-    enum status st = ST_OK;
-    int at = 0;
-    while (at < l->pending && st == ST_OK) {
-        ssize_t written = write(l->fd, l->pending_text + at, (size_t)(l->pending - at));
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0)
-            st = fail(ST_IO, "%s: %s", l->path, strerror(errno));
-        else
-            at += (int)written;
-    }
-    l->pending -= at;
-    memmove(l->pending_text, l->pending_text + at, (size_t)l->pending);
+    int64_t done;
+    enum status st = file_append(l->fd, l->path, l->pending_text, l->pending, &done);
+    l->pending -= (int)done;
+    memmove(l->pending_text, l->pending_text + done, (size_t)l->pending);
     return st;
 }
 

@@ -6,13 +6,13 @@
 #ifndef TRAIN_RUNLOG_H
 #define TRAIN_RUNLOG_H
 
-#include "base/dir.h"
+#include "base/file.h"
 #include "result/run_log.h"
 
 enum { RUNLOG_PENDING = 8192 };
 
 struct runlog {
-    char path[DIR_NAME];
+    char path[FILE_LONGEST + 1];
     /* private to runlog.c */
     int fd, pending; /* bytes that a failed write left */
     char pending_text[RUNLOG_PENDING];
@@ -21,9 +21,8 @@ struct runlog {
 /* Opens the log for appending. First drops lines of iteration `first_iter` and later, and lines
  * that are not JSON objects, so that the log equals that of an uninterrupted run. The old log is
  * kept until the shorter one replaces it. With first_iter = 0 a new log is started. A log that
- * cannot be read is ST_IO, and stays as it is. */
-enum status runlog_open(struct runlog *l, const struct dir *at, const char *name,
-                        int64_t first_iter);
+ * cannot be read stays as it is. */
+enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter);
 enum status runlog_step(struct runlog *l, const struct run_step *s);
 enum status runlog_eval(struct runlog *l, const struct run_eval *e);
 enum status runlog_turn(struct runlog *l, const struct run_turn *t);

@@ -10,10 +10,8 @@
 #include "train/origin.h"
 #include "train/rundir.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 struct differences {
     const char *run_dir;
@@ -38,25 +36,25 @@ enum status saved_check_keys(const struct config *before, const struct config *n
     return d.st;
 }
 
-enum status saved_check_data(const struct dir *run, const struct dataset *d, bool other_text,
+enum status saved_check_data(const char *run, const struct dataset *d, bool other_text,
                              struct arena *a)
 {
     struct meta m;
+    const char *path = arena_printf(a, "%s/vocabulary.json", run);
     bool exists;
-    TRY(dir_has(run, "vocabulary.json", &exists));
+    TRY(file_has(path, &exists));
     if (!exists) return ST_OK;
-    TRY(meta_read(&m, arena_printf(a, "%s/vocabulary.json", run->path), a));
+    TRY(meta_read(&m, path, a));
     bool equal = true;
     if (!vocabulary_same(&m.vocabulary, &d->vocabulary))
         return fail(ST_USAGE,
                     "the vocabulary of data set %s differs from that of the run in %s: recreate it "
                     "from the text of that run, or train another run",
-                    d->name, run->path);
+                    d->name, run);
     for (int i = 0; i < SPLIT_COUNT; i++) equal &= !strcmp(m.split[i].sha256, d->sha256[i]);
     if (equal) return ST_OK;
     if (other_text) {
-        log_warning("the text of data set %s differs from that of the run in %s", d->name,
-                    run->path);
+        log_warning("the text of data set %s differs from that of the run in %s", d->name, run);
         return ST_OK;
     }
     return fail(
@@ -64,13 +62,13 @@ enum status saved_check_data(const struct dir *run, const struct dataset *d, boo
         "the text of data set %s has changed since the run in %s began (training split %.12s..., "
         "not %.12s...): recreate it from the text of that run, or train another run; "
         "`strobe eval` takes it as it is if --dataset names it",
-        d->name, run->path, d->sha256[SPLIT_TRAIN], m.split[SPLIT_TRAIN].sha256);
+        d->name, run, d->sha256[SPLIT_TRAIN], m.split[SPLIT_TRAIN].sha256);
 }
 
 enum status saved_check_eval(const struct saved_run *s, const struct dataset *d, bool named,
                              struct arena *a)
 {
-    if (!s->foreign) return saved_check_data(&s->dir, d, named, a);
+    if (!s->foreign) return saved_check_data(s->run_dir, d, named, a);
     if (d->vocabulary.size > s->vocabulary.size)
         return fail(ST_USAGE,
                     "data set %s has %d tokens, but %s only %d: make it with its tokenizer",
@@ -90,12 +88,12 @@ static void print_difference(void *user, const char *key, const char *in_checkpo
 }
 
 /* The file is for readers and for a run without a checkpoint; anything may have changed it. */
-static enum status compare_file(const struct dir *run, const struct checkpoint *c,
+static enum status compare_file(const char *run, const struct checkpoint *c,
                                 const struct config *own, struct arena *a)
 {
-    const char *path = arena_printf(a, "%s/config.conf", run->path);
+    const char *path = arena_printf(a, "%s/config.conf", run);
     bool exists;
-    TRY(dir_has(run, "config.conf", &exists));
+    TRY(file_has(path, &exists));
     if (!exists) return ST_OK;
     struct config file;
     config_init(&file);
@@ -113,14 +111,14 @@ static enum status compare_file(const struct dir *run, const struct checkpoint *
 }
 
 /* A checkpoint that was copied from another run has its identity. */
-static enum status check_run(const struct dir *run, const struct checkpoint *c, struct arena *a)
+static enum status check_run(const char *run, const struct checkpoint *c, struct arena *a)
 {
     const char *own;
     TRY(rundir_identity(run, a, &own));
     if (!own || !c->state.run || !strcmp(own, c->state.run)) return ST_OK;
     return fail(ST_USAGE,
                 "%s is a checkpoint of another run, so nothing was changed: move it out of %s/ckpt",
-                c->path, run->path);
+                c->path, run);
 }
 
 /* The key init_weights_only came when vocab_size began to count in the softmax. */
@@ -132,7 +130,7 @@ static void warn_of_vocabulary(const struct checkpoint *c, const struct config *
                     c->path, (long long)own->model.vocab_size);
 }
 
-enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
+enum status saved_config(const char *run, const struct checkpoint *c, struct config *ret,
                          struct arena *a)
 {
     const char *name = arena_printf(a, "%s/state.json", c->path);
@@ -146,9 +144,9 @@ enum status saved_config(const struct dir *run, const struct checkpoint *c, stru
 static enum status find_checkpoint(struct saved_run *s, struct arena *a)
 {
     bool found;
-    TRY(checkpoint_find(&s->dir, s->best, a, &s->checkpoint, &found));
+    TRY(checkpoint_find(s->run_dir, s->best, a, &s->checkpoint, &found));
     if (found) return ST_OK;
-    if (s->best) TRY(checkpoint_find(&s->dir, false, a, &s->checkpoint, &found));
+    if (s->best) TRY(checkpoint_find(s->run_dir, false, a, &s->checkpoint, &found));
     if (found && s->checkpoint.state.best_iter == 0)
         return fail(ST_USAGE,
                     "the lowest validation loss of %s is that of iteration 0, before training, of "
@@ -161,13 +159,11 @@ static enum status find_checkpoint(struct saved_run *s, struct arena *a)
 }
 
 /* What is not there or no folder has no files; what cannot be looked at may have them. */
-static enum status look(const char *path, bool *ret_is_dir, bool *ret_has_state, struct arena *a)
+static enum status has(const char *folder, const char *name, bool *ret, struct arena *a)
 {
-    *ret_is_dir = file_is_dir(path);
-    if (!*ret_is_dir && errno != ENOENT && errno != ENOTDIR) return dir_fail(NULL, path, errno);
-    *ret_has_state = false;
-    return *ret_is_dir ? dir_has(NULL, arena_printf(a, "%s/state.json", path), ret_has_state)
-                       : ST_OK;
+    enum status st = file_has(arena_printf(a, "%s/%s", folder, name), ret);
+    if (st == ST_FORMAT) *ret = false;
+    return st == ST_FORMAT ? ST_OK : st;
 }
 
 static enum status open_foreign(struct saved_run *s, const char *word, bool best, struct arena *a)
@@ -176,7 +172,7 @@ static enum status open_foreign(struct saved_run *s, const char *word, bool best
     if (best) return fail(ST_USAGE, "%s is a single model: leave out --best", word);
     TRY(exchange_open(&m, word, a));
     *s = (struct saved_run){.run_dir = word, .foreign = word, .config = m.config};
-    snprintf(s->checkpoint.path, sizeof s->checkpoint.path, "%s", m.path);
+    s->checkpoint.path = arena_strdup(a, m.path);
     s->checkpoint.state.iter = m.iter;
     enum status st = exchange_vocabulary(&m, &s->vocabulary, a);
     exchange_close(&m);
@@ -185,17 +181,13 @@ static enum status open_foreign(struct saved_run *s, const char *word, bool best
 
 enum status saved_open(struct saved_run *s, const char *path, bool best, struct arena *a)
 {
-    bool is_dir, is_checkpoint;
-    TRY(look(path, &is_dir, &is_checkpoint, a));
+    bool is_checkpoint, has_config, has_ckpt;
+    TRY(has(path, "state.json", &is_checkpoint, a));
     *s = (struct saved_run){.run_dir = is_checkpoint ? arena_printf(a, "%s/../..", path) : path,
                             .searched = !is_checkpoint,
                             .best = best};
-    TRY(dir_by_path(&s->dir, s->run_dir));
-    bool has_config = false, has_ckpt = false;
-    if (is_dir) {
-        TRY(dir_has(&s->dir, "config.conf", &has_config));
-        TRY(dir_has(&s->dir, "ckpt", &has_ckpt));
-    }
+    TRY(has(s->run_dir, "config.conf", &has_config, a));
+    TRY(has(s->run_dir, "ckpt", &has_ckpt, a));
     if (!has_config && !has_ckpt && exchange_is(path, a)) return open_foreign(s, path, best, a);
     if (!has_config && !has_ckpt)
         return fail(ST_USAGE,
@@ -206,7 +198,7 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
         return fail(ST_USAGE,
                     "%s is a single checkpoint: give the run directory to use the best one", path);
     TRY(is_checkpoint ? checkpoint_open(path, a, &s->checkpoint) : find_checkpoint(s, a));
-    TRY(saved_config(&s->dir, &s->checkpoint, &s->config, a));
+    TRY(saved_config(s->run_dir, &s->checkpoint, &s->config, a));
     return vocabulary_read(&s->vocabulary, arena_printf(a, "%s/vocabulary.json", s->run_dir), a);
 }
 
@@ -238,11 +230,11 @@ static enum status load(struct saved_run *s, const struct weights_tensor *tensor
 {
     enum { LOAD_TRIES = 10 };
     enum status st = checkpoint_load(&s->checkpoint, tensors, count);
-    for (int i = 1; i < LOAD_TRIES && s->searched && st == ST_IO && errno == ENOENT; i++) {
+    for (int i = 1; i < LOAD_TRIES && s->searched && st == ST_ABSENT; i++) {
         TRY(find_checkpoint(s, a));
         st = checkpoint_load(&s->checkpoint, tensors, count);
     }
-    if (st == ST_IO && errno == ENOENT) return fail_in(st, "the checkpoint was removed: try again");
+    if (st == ST_ABSENT) return fail_in(st, "the checkpoint was removed: try again");
     return st;
 }
 

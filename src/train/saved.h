@@ -12,8 +12,7 @@ struct saved_run {
     const char *run_dir;
     const char *foreign; /* the model of another program, as the user named it; NULL: it is a run */
     struct config
-        config;     /* the checkpoint's; overrides may change keys that do not define the model */
-    struct dir dir; /* of the run, by path; `checkpoint` refers to it */
+        config; /* the checkpoint's; overrides may change keys that do not define the model */
     struct checkpoint checkpoint;
     struct vocabulary vocabulary;
     bool searched; /* the checkpoint was not named but found: the last one, or the best */
@@ -28,7 +27,7 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
 /* The configuration that the checkpoint was trained with, which its digests protect. ST_USAGE if
  * the checkpoint is of another run. Warns of every key that has another value in the run's
  * config.conf, and of a config.conf that cannot be used. */
-enum status saved_config(const struct dir *run, const struct checkpoint *c, struct config *ret,
+enum status saved_config(const char *run, const struct checkpoint *c, struct config *ret,
                          struct arena *a);
 /* Applies overrides; ST_USAGE if one changes a key that defines the model. Keys that only another
  * device supports get a value that this one does (device_adapt). */
@@ -40,7 +39,7 @@ enum status saved_engine(struct saved_run *s, unsigned kinds, struct engine *ret
 
 /* ST_USAGE if the data set is not that of the run by its vocabulary.json: the vocabulary or,
  * unless `other_text`, its tokens differ. Warns if other tokens are accepted. */
-enum status saved_check_data(const struct dir *run, const struct dataset *d, bool other_text,
+enum status saved_check_data(const char *run, const struct dataset *d, bool other_text,
                              struct arena *a);
 /* The same for what was opened; of a model of another program ST_USAGE if the data set has more
  * tokens. */

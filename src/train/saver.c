@@ -11,7 +11,7 @@ static void *write_checkpoint(void *user)
     return NULL;
 }
 
-void saver_start(struct saver *s, const struct dir *run, const struct weights_tensor *tensors,
+void saver_start(struct saver *s, const struct lock *run, const struct weights_tensor *tensors,
                  int count, const struct checkpoint_state *state,
                  struct checkpoint_written *written)
 {

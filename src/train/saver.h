@@ -16,7 +16,7 @@ struct saver {
     bool busy; /* there is a thread to join */
     _Atomic bool done;
     pthread_t thread;
-    const struct dir *run;
+    const struct lock *run;
     const struct weights_tensor *tensors;
     int count;
     struct checkpoint_state state;
@@ -27,7 +27,7 @@ struct saver {
 
 /* Begins to write a checkpoint, as checkpoint_save does. All that is passed must stay valid until
  * saver_wait. Where no thread can be started, the checkpoint is written before it returns. */
-void saver_start(struct saver *s, const struct dir *run, const struct weights_tensor *tensors,
+void saver_start(struct saver *s, const struct lock *run, const struct weights_tensor *tensors,
                  int count, const struct checkpoint_state *state,
                  struct checkpoint_written *written);
 /* Whether a checkpoint was written, or failed, that saver_wait has not reported yet. */

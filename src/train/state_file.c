@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/json.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,15 +17,11 @@ const char *state_tensor_file(int i)
 
 enum status state_part(enum status st, const char *path)
 {
-    if (st != ST_IO) return st;
-    if (errno == ENOENT)
-        return fail(ST_FORMAT, "%s is missing: the checkpoint is incomplete", path);
-    bool is_no_file = errno == EISDIR || errno == ENOTDIR || errno == EINVAL || errno == ELOOP;
-    return is_no_file ? ST_FORMAT : st;
+    if (st != ST_ABSENT) return st;
+    return fail(ST_FORMAT, "%s is missing: the checkpoint is incomplete", path);
 }
 
-enum status state_write(const struct dir *at, const char *folder,
-                        const struct checkpoint_state *state,
+enum status state_write(const char *folder, const struct checkpoint_state *state,
                         const struct safetensors_facts files[STATE_FILE_COUNT])
 {
     json_t *listed = json_object();
@@ -46,16 +41,16 @@ enum status state_write(const struct dir *at, const char *folder,
     json_decref(root);
     BUG_IF(!text, "a state cannot be written as JSON");
 
-    char done[HASH_HEX + 1], name[DIR_NAME];
+    char done[HASH_HEX + 1], path[FILE_LONGEST + 1];
     int64_t bytes = (int64_t)strlen(text);
     hash_bytes(text, bytes, done);
     memcpy(done + HASH_HEX - 1, "\n", 2);
-    snprintf(name, sizeof name, "%s/state.json", folder);
-    enum status st = file_write_at(at, name, text, bytes);
+    snprintf(path, sizeof path, "%s/state.json", folder);
+    enum status st = file_write(path, text, bytes);
     free(text);
     if (st != ST_OK) return st;
-    snprintf(name, sizeof name, "%s/DONE", folder);
-    return file_write_at(at, name, done, HASH_HEX);
+    snprintf(path, sizeof path, "%s/DONE", folder);
+    return file_write(path, done, HASH_HEX);
 }
 
 static bool read_integer(json_t *root, const char *key, int64_t *ret)
@@ -93,24 +88,19 @@ static bool read_fields(json_t *root, struct arena *a, struct checkpoint_state *
            read_integer(root, "eval_batches", &s->eval_batches) && read_files(root, files);
 }
 
-static enum status read_part(const struct dir *at, const char *folder, const char *file,
-                             int64_t most, struct arena *a, const char **ret_path, char **ret_text,
+static enum status read_part(const char *path, int64_t most, struct arena *a, char **ret_text,
                              int64_t *ret_bytes)
 {
-    char buffer[DIR_NAME];
-    const char *name = arena_printf(a, "%s/%s", folder, file);
-    *ret_path = arena_strdup(a, dir_path(at, name, buffer));
-    return state_part(file_read_most_at(at, name, most, a, ret_text, ret_bytes), *ret_path);
+    return state_part(file_read_most(path, most, a, ret_text, ret_bytes), path);
 }
 
 /* DONE contains the digest and a newline. */
-static enum status check_done(const struct dir *at, const char *folder, const char *state_path,
-                              const char *state, int64_t bytes, struct arena *a)
+static enum status check_done(const char *folder, const char *state_path, const char *state,
+                              int64_t bytes, struct arena *a)
 {
-    const char *path;
     char *done, digest[HASH_HEX];
     int64_t done_bytes;
-    TRY(read_part(at, folder, "DONE", HASH_HEX, a, &path, &done, &done_bytes));
+    TRY(read_part(arena_printf(a, "%s/DONE", folder), HASH_HEX, a, &done, &done_bytes));
     hash_bytes(state, bytes, digest);
     if (done_bytes != HASH_HEX || done[HASH_HEX - 1] != '\n' ||
         memcmp(done, digest, HASH_HEX - 1) != 0)
@@ -119,15 +109,14 @@ static enum status check_done(const struct dir *at, const char *folder, const ch
     return ST_OK;
 }
 
-enum status state_read(const struct dir *at, const char *folder, struct arena *a,
-                       struct checkpoint_state *ret_state,
+enum status state_read(const char *folder, struct arena *a, struct checkpoint_state *ret_state,
                        struct safetensors_facts ret_files[STATE_FILE_COUNT])
 {
-    const char *path;
+    const char *path = arena_printf(a, "%s/state.json", folder);
     char *text;
     int64_t bytes;
-    TRY(read_part(at, folder, "state.json", STATE_BYTES_MOST, a, &path, &text, &bytes));
-    TRY(check_done(at, folder, path, text, bytes, a));
+    TRY(read_part(path, STATE_BYTES_MOST, a, &text, &bytes));
+    TRY(check_done(folder, path, text, bytes, a));
     json_error_t e;
     json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &e);
     if (!root) return fail(ST_FORMAT, "%s is not valid JSON: %s", path, e.text);

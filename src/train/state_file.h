@@ -11,15 +11,13 @@ enum { STATE_VERSION = 1, STATE_MODEL = 0, STATE_OPTIMIZER, STATE_FILE_COUNT };
 const char *state_tensor_file(int i);
 
 /* Writes state.json, then DONE, into a folder. */
-enum status state_write(const struct dir *at, const char *folder,
-                        const struct checkpoint_state *state,
+enum status state_write(const char *folder, const struct checkpoint_state *state,
                         const struct safetensors_facts files[STATE_FILE_COUNT]);
-/* Reads both and checks state.json against DONE; ST_FORMAT if one is damaged or missing, ST_IO if
- * one cannot be read (errno holds the reason). */
-enum status state_read(const struct dir *at, const char *folder, struct arena *a,
-                       struct checkpoint_state *ret_state,
+/* Reads both and checks state.json against DONE; ST_FORMAT if one is damaged or missing,
+ * another status if one cannot be read. */
+enum status state_read(const char *folder, struct arena *a, struct checkpoint_state *ret_state,
                        struct safetensors_facts ret_files[STATE_FILE_COUNT]);
-/* The status of opening a part of a checkpoint: damage (ST_FORMAT) if it is missing or no file. */
+/* The status of opening a part of a checkpoint: damage (ST_FORMAT) if it is missing. */
 enum status state_part(enum status st, const char *path);
 
 #endif

@@ -11,7 +11,6 @@
 #include "engine/weights.h"
 #include "train/trainer_end.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +49,7 @@ static enum status logged(struct trainer *t, enum status st)
 /* Passes on a status: that of a file of the data leaves the weights as they are. */
 static enum status fed(struct trainer *t, enum status st)
 {
-    t->whole |= st == ST_IO || st == ST_FORMAT;
+    t->whole |= is_of_files(st);
     return st;
 }
 
@@ -82,35 +81,26 @@ static enum status finish_save(struct trainer *t)
     return ST_OK;
 }
 
-/* The run directory is not where it was. `st` and `why`: of saving into it all the same. */
-static enum status fail_moved(const struct trainer *t, const struct failure *moved, enum status st,
-                              const struct failure *why)
+/* Why a save failed: if the run directory was moved or deleted, that is the reason. Nothing is
+ * saved then, since the user no longer knows where the training writes. */
+static enum status explain(const struct trainer *t, enum status st)
 {
+    struct failure why;
     char now[4096];
     long long iter = t->iter, most = t->config->train.max_iters;
-    if (!dir_now(&t->run.dir, now, sizeof now))
-        return fail(ST_IO, "%s: stopped after %lld of %lld iterations; nothing could be saved",
-                    moved->message, iter, most);
-    if (st != ST_OK)
-        return fail(ST_IO, "%s: stopped after %lld of %lld iterations; %s", moved->message, iter,
-                    most, why->message);
-    return fail(ST_IO,
-                "%s: stopped after %lld of %lld iterations; the checkpoint is saved there. "
-                "Continue with\n  strobe train %s --init_from=resume",
-                moved->message, iter, most, shell_word(now, t->arena));
-}
-
-/* For a save whose failure is noticed later: where the run directory was moved, that is why. */
-static enum status finish_late_save(struct trainer *t)
-{
-    struct failure moved, why;
-    enum status st = finish_save(t);
-    if (st == ST_OK) return ST_OK;
     fail_keep(&why);
-    enum status place = dir_check(&t->run.dir);
-    fail_keep(&moved);
-    fail_restore(&why);
-    return place == ST_OK ? st : fail_moved(t, &moved, st, &why);
+    if (st == ST_OK || lock_check(&t->run.lock) == ST_OK) {
+        fail_restore(&why);
+        return st;
+    }
+    fail_keep(&why);
+    if (!lock_now(&t->run.lock, now, sizeof now))
+        return fail(ST_ABSENT, "%s: stopped after %lld of %lld iterations; nothing could be saved",
+                    why.message, iter, most);
+    return fail(ST_ABSENT,
+                "%s: stopped after %lld of %lld iterations; nothing was saved there since its last "
+                "checkpoint. Continue from that with\n  strobe train %s --init_from=resume",
+                why.message, iter, most, shell_word(now, t->arena));
 }
 
 /* The same where a failure was met already, which stays the one to report. */
@@ -118,7 +108,7 @@ static void finish_save_after(struct trainer *t)
 {
     struct failure first;
     fail_keep(&first);
-    if (finish_late_save(t) != ST_OK) log_warning("%s", fail_message());
+    if (explain(t, finish_save(t)) != ST_OK) log_warning("%s", fail_message());
     fail_restore(&first);
 }
 
@@ -164,7 +154,7 @@ static enum status take_turn(struct trainer *t)
                             (double)(t->iter - t->turn_first), ms};
     if (t->turn.number > 0 && line.iters > 0) TRY(logged(t, runlog_turn(&t->log, &line)));
     TRY(log_samples(t, true));
-    TRY(finish_late_save(t)); /* the others have the machine to themselves */
+    TRY(explain(t, finish_save(t))); /* the others have the machine to themselves */
     progress_pause(&t->progress);
     stop_clock(t);
     int64_t since_ns = clock_ns();
@@ -183,15 +173,11 @@ static bool evaluation_due(const struct trainer *t)
     return t->iter % c->eval_interval == 0 || t->iter == c->max_iters;
 }
 
-/* Writes the lines that wait, and syncs. A first failure may pass. */
+/* Writes the lines that wait, and syncs. */
 static enum status bring_log(struct trainer *t)
 {
-    enum { TRIES = 3 };
-    enum status st = ST_IO;
-    for (int i = 0; i < TRIES && st != ST_OK; i++) {
-        st = runlog_flush(&t->log);
-        if (st == ST_OK) st = runlog_sync(&t->log);
-    }
+    enum status st = runlog_flush(&t->log);
+    if (st == ST_OK) st = runlog_sync(&t->log);
     t->log_failed = st != ST_OK;
     return logged(t, st);
 }
@@ -217,36 +203,23 @@ static enum status save_here(struct trainer *t, bool now)
     /* The log is on the disk before the checkpoint. If it cannot be, the weights matter more. */
     enum status st = bring_log(t);
     fail_keep(&lost);
-    saver_start(&t->saver, &t->run.dir, t->tensors, t->learner.engine.program.model.parameters,
+    saver_start(&t->saver, &t->run.lock, t->tensors, t->learner.engine.program.model.parameters,
                 &state, &t->written);
     if (now || t->learner.engine.backend->host_memory) TRY(finish_save(t));
     if (st != ST_OK) fail_restore(&lost);
     return st;
 }
 
-/* A moved directory still gets its checkpoint. Then training stops: the user no longer knows where
- * it writes. A save that fails may have lost its directory meanwhile, so it looks again. */
 static enum status save(struct trainer *t, bool now)
 {
-    struct failure moved, why;
-    enum status place = dir_check(&t->run.dir);
-    fail_keep(&moved);
     enum status st = finish_save(t);
     if (st != ST_OK && now) { /* the last chance for these weights, whatever became of older ones */
         log_warning("%s", fail_message());
         st = ST_OK;
     }
-    if (st == ST_OK && t->saved != t->iter) st = save_here(t, now || place != ST_OK);
-    if (place == ST_OK && st == ST_OK) return ST_OK;
-    fail_keep(&why);
-    if (place == ST_OK) {
-        if (dir_check(&t->run.dir) == ST_OK) {
-            fail_restore(&why);
-            return st;
-        }
-        fail_keep(&moved);
-    }
-    return fail_moved(t, &moved, st, &why);
+    if (st == ST_OK) st = lock_check(&t->run.lock);
+    if (st == ST_OK && t->saved != t->iter) st = save_here(t, now);
+    return explain(t, st);
 }
 
 static enum status save_timed(struct trainer *t, bool now)
@@ -369,7 +342,7 @@ static enum status save_whole(struct trainer *t, enum status st)
     enum status saved = save_timed(t, true);
     struct failure why_not;
     fail_keep(&why_not);
-    if (saved != ST_OK && dir_check(&t->run.dir) != ST_OK) {
+    if (saved != ST_OK && lock_check(&t->run.lock) != ST_OK) {
         log_warning("%s", first.message);
         fail_restore(&why_not); /* it says where the checkpoint is, or that there is none */
         return saved;
@@ -397,7 +370,7 @@ static enum status run_to(struct trainer *t, int64_t last)
     int64_t started = t->iter, lookahead = learner_lookahead(l), since_ns = clock_ns();
     for (;;) {
         if (stopped == ST_OK && saver_done(&t->saver)) {
-            stopped = finish_late_save(t);
+            stopped = explain(t, finish_save(t));
             if (stopped != ST_OK) fail_keep(&first);
         }
         while (started < last && started - t->iter <= lookahead && stopped == ST_OK &&
@@ -463,13 +436,12 @@ static enum status loop_once(struct trainer *t)
 static void note_end(struct trainer *t, enum status st)
 {
     struct run_summary *s = &t->summary;
-    bool full = st == ST_IO && (fail_errno() == ENOSPC || fail_errno() == EDQUOT);
     if (s->end) return;
     s->end = st == ST_OK            ? "finished"
              : st == ST_NUMERIC     ? "nan"
              : st == ST_INTERRUPTED ? "interrupted"
              : st == ST_MEMORY      ? "no memory"
-             : full                 ? "no disk"
+             : st == ST_FULL        ? "no disk"
                                     : "failed";
     if (st == ST_OK || st == ST_INTERRUPTED) return;
     const char *why = heap_low() ? "the memory of the host ran out" : fail_message();
@@ -525,7 +497,7 @@ static enum status finish_run(struct trainer *t)
     struct failure why;
     enum status sampled = trainer_write_samples(t);
     fail_keep(&why);
-    TRY(finish_late_save(t));
+    TRY(explain(t, finish_save(t)));
     if (sampled != ST_OK) fail_restore(&why);
     return sampled;
 }

@@ -66,19 +66,26 @@ enum status trainer_write_samples(struct trainer *t)
     struct learner *l = &t->learner;
     enum status st = ranks_sample(&t->ranks, l);
     if (st == ST_OK) st = sampler_write_text(&l->engine, &l->dataset.vocabulary, &s, t->arena);
-    if (st == ST_OK) st = rundir_write_text(&t->run.dir, "samples.txt", str_text(&s));
+    if (st == ST_OK) st = lock_check(&t->run.lock);
+    if (st == ST_OK) st = rundir_write_text(t->run.lock.path, "samples.txt", str_text(&s));
     str_release(&s);
     return st;
+}
+
+static enum status write_summary(const struct trainer *t)
+{
+    TRY(lock_check(&t->run.lock)); /* or another run may be there */
+    return rundir_write_summary(t->run.lock.path, &t->summary);
 }
 
 /* Returns `st` if it is an error already; its message is kept. */
 enum status trainer_write_summary(const struct trainer *t, enum status st)
 {
-    const struct dir *dir = &t->run.dir;
-    if (st == ST_OK) return rundir_write_summary(dir, &t->summary);
+    if (st == ST_OK) return write_summary(t);
     struct failure first;
     fail_keep(&first);
-    if (rundir_write_summary(dir, &t->summary) != ST_OK) log_warning("%s", fail_message());
+    enum status written = write_summary(t);
+    if (written != ST_OK && written != ST_ABSENT) log_warning("%s", fail_message());
     fail_restore(&first);
     return st;
 }

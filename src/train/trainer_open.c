@@ -20,7 +20,7 @@
 /* The configuration so far: the checkpoint's own, or without a checkpoint that of config.conf. */
 static enum status read_before(struct trainer *t)
 {
-    const struct dir *dir = &t->run.dir;
+    const char *dir = t->run.lock.path;
     bool exists;
     struct config *before = ARENA_NEW(t->arena, struct config, 1);
     if (t->found) {
@@ -28,16 +28,17 @@ static enum status read_before(struct trainer *t)
         t->before = before;
         return ST_OK;
     }
-    TRY(dir_has(dir, "config.conf", &exists));
+    const char *path = arena_printf(t->arena, "%s/config.conf", dir);
+    TRY(file_has(path, &exists));
     if (!exists) return ST_OK;
     config_init(before);
-    TRY(config_read(before, arena_printf(t->arena, "%s/config.conf", dir->path), t->arena));
+    TRY(config_read(before, path, t->arena));
     t->before = before;
     return ST_OK;
 }
 
 /* Says how far the run in the directory is, as far as this can be read. */
-static enum status fail_taken(const struct dir *dir, struct arena *a)
+static enum status fail_taken(const char *dir, struct arena *a)
 {
     const char *state = "", *more = "";
     bool complete;
@@ -55,7 +56,7 @@ static enum status fail_taken(const struct dir *dir, struct arena *a)
     return fail(ST_USAGE,
                 "%s already contains a run%s: continue it with `strobe train %s "
                 "--init_from=resume%s`, choose another --out_dir, or replace it (--overwrite)",
-                dir->path, state, shell_word(dir->path, a), more);
+                dir, state, shell_word(dir, a), more);
 }
 
 /* A run that finished has saved: to begin anew would destroy what is left of it. */
@@ -63,23 +64,22 @@ static enum status check_lost(const struct trainer *t)
 {
     bool complete = false;
     if (t->found || !t->before || t->before->train.max_iters == 0) return ST_OK;
-    TRY(rundir_is_complete(&t->run.dir, &complete));
+    TRY(rundir_is_complete(t->run.lock.path, &complete));
     if (!complete) return ST_OK;
     return fail(ST_FORMAT,
                 "the run in %s finished, but its checkpoints are gone, and nothing was changed: "
                 "put the folder ckpt back, or replace the run (--overwrite)",
-                t->run.dir.path);
+                t->run.lock.path);
 }
 
 static enum status look(struct trainer *t, bool resume, bool overwrite)
 {
-    const struct dir *dir = &t->run.dir;
+    const char *dir = t->run.lock.path;
     bool has_run;
     TRY(rundir_look(dir, &has_run));
     if (resume && !has_run)
         return fail(ST_USAGE,
-                    "%s contains no run to continue: start one without --init_from=resume",
-                    dir->path);
+                    "%s contains no run to continue: start one without --init_from=resume", dir);
     if (has_run && !resume && !overwrite) return fail_taken(dir, t->arena);
     if (has_run && !resume) return rundir_check_clear(dir);
     if (!resume) return ST_OK;
@@ -95,15 +95,17 @@ enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, b
                           .saved = -1,
                           .turns = TURN_NONE,
                           .log.fd = -1,
-                          .run.dir.fd = -1,
+                          .run.lock.fd = -1,
                           .claimed_ns = clock_ns()};
     t->summary = (struct run_summary){
         .final_train_loss = NAN, .final_val_loss = NAN, .best_val_loss = INFINITY, .best_iter = -1};
-    TRY(rundir_claim(&t->run, out_dir, !resume));
-    t->run_word = shell_word(t->run.dir.path, a);
+    size_t n = strlen(out_dir);
+    while (n > 1 && out_dir[n - 1] == '/') n--;
+    TRY(rundir_claim(&t->run, arena_printf(a, "%.*s", (int)n, out_dir), !resume));
+    t->run_word = shell_word(t->run.lock.path, a);
     enum status st = look(t, resume, overwrite);
     if (st == ST_OK)
-        rundir_clean(&t->run.dir);
+        rundir_clean(t->run.lock.path, a);
     else
         trainer_close(t);
     return st;
@@ -124,7 +126,7 @@ static enum status check_same_run(const struct trainer *t, bool *ret_changed)
 {
     *ret_changed = false;
     if (!t->before) return ST_OK; /* checkpoint_load compares the shapes in any case */
-    TRY(saved_check_keys(t->before, t->config, true, t->run.dir.path));
+    TRY(saved_check_keys(t->before, t->config, true, t->run.lock.path));
     config_diff(t->before, t->config, log_change, ret_changed);
     return ST_OK;
 }
@@ -134,14 +136,14 @@ static enum status check_iterations(const struct trainer *t)
     if (!t->found || t->last.state.iter <= t->config->train.max_iters) return ST_OK;
     return fail(ST_USAGE,
                 "the run in %s has already done %lld iterations: set --max_iters to %lld or more",
-                t->run.dir.path, (long long)t->last.state.iter, (long long)t->last.state.iter);
+                t->run.lock.path, (long long)t->last.state.iter, (long long)t->last.state.iter);
 }
 
 static enum status load_last(struct trainer *t, bool changed)
 {
     const struct checkpoint_state *s = &t->last.state;
     if (!t->found) {
-        log_info("%s has no checkpoint yet: starting from iteration 0", t->run.dir.path);
+        log_info("%s has no checkpoint yet: starting from iteration 0", t->run.lock.path);
         return ST_OK;
     }
     TRY(checkpoint_load(&t->last, t->tensors, t->learner.engine.program.model.parameters));
@@ -157,28 +159,35 @@ static enum status load_last(struct trainer *t, bool changed)
     return ST_OK;
 }
 
+static const char *in_dir(struct trainer *t, const char *name)
+{
+    return arena_printf(t->arena, "%s/%s", t->run.lock.path, name);
+}
+
 static enum status write_dir(struct trainer *t, const struct environment *environment)
 {
-    const struct dir *dir = &t->run.dir;
+    const char *dir = t->run.lock.path;
     TRY(rundir_write_config(dir, &t->stored, t->identity));
     /* the token texts: text is then generated without the data set */
     TRY(rundir_write_text(dir, "vocabulary.json", t->learner.dataset.meta));
     TRY(rundir_write_plan(dir, &t->learner.engine.program));
-    if (environment) TRY(environment_write(environment, dir, "env.json"));
-    return runlog_open(&t->log, dir, "log.jsonl", t->iter);
+    if (environment) TRY(environment_write(environment, in_dir(t, "env.json")));
+    return runlog_open(&t->log, in_dir(t, "log.jsonl"), t->iter);
 }
 
 static enum status continue_run(struct trainer *t, bool changed)
 {
-    TRY(saved_check_data(&t->run.dir, &t->learner.dataset, false, t->arena));
+    TRY(saved_check_data(t->run.lock.path, &t->learner.dataset, false, t->arena));
     TRY(load_last(t, changed));
-    if (t->begun == t->config->train.max_iters) TRY(rundir_is_complete(&t->run.dir, &t->finished));
+    if (t->begun == t->config->train.max_iters)
+        TRY(rundir_is_complete(t->run.lock.path, &t->finished));
     if (t->finished) return ST_OK; /* change nothing */
     TRY(disk_check(t));
     t->wrote = true;
     /* no save follows that would remove what a kill after the last one left */
-    if (t->saved == t->config->train.max_iters) checkpoint_prune(&t->run.dir, t->saved);
-    return rundir_reopen(&t->run.dir);
+    if (t->saved == t->config->train.max_iters)
+        checkpoint_prune(t->run.lock.path, t->saved, NULL, t->arena);
+    return rundir_reopen(t->run.lock.path);
 }
 
 /* Takes the weights that init_from names, and the state of the training that left them. */
@@ -215,7 +224,7 @@ static enum status begin(struct trainer *t, bool changed, const struct environme
         TRY(load_origin(t));
         TRY(disk_check(t));
         t->wrote = true;
-        TRY(rundir_clear(&t->run.dir));
+        TRY(rundir_clear(t->run.lock.path));
     }
     if (t->origin) TRY(ranks_bring_weights(&t->ranks, &l->engine, t->tensors));
     int64_t left = c->train.max_iters - t->iter;
@@ -244,12 +253,12 @@ static void store_places(struct trainer *t)
 /* A run without a checkpoint begins once more with what it began with. */
 static enum status find_origin(struct trainer *t)
 {
-    const struct dir *dir = &t->run.dir;
+    const char *dir = t->run.lock.path;
     const char *word = config_origin(t->config);
     if (config_resumes(t->config) && !t->found && t->before) word = config_origin(t->before);
     if (!word) return ST_OK;
     TRY(origin_resolve(word, &t->origin, t->arena));
-    char *here = realpath(dir->path, NULL);
+    char *here = realpath(dir, NULL);
     size_t n = here ? strlen(here) : 0;
     bool inside = n && !strncmp(t->origin, here, n) && t->origin[n] == '/';
     free(here);
@@ -257,7 +266,7 @@ static enum status find_origin(struct trainer *t)
     return fail(ST_USAGE,
                 "init_from is in %s, which the new run would replace: choose another --out_dir, or "
                 "continue the run (--init_from=resume)",
-                dir->path);
+                dir);
 }
 
 /* What the run began with: its settings but for max_iters and places, and its data. A resumed one
@@ -269,7 +278,7 @@ static enum status identify(struct trainer *t)
     char digest[HASH_HEX];
     if (t->found) t->identity = t->last.state.run;
     if (!t->identity && config_resumes(&c))
-        TRY(rundir_identity(&t->run.dir, t->arena, &t->identity));
+        TRY(rundir_identity(t->run.lock.path, t->arena, &t->identity));
     if (t->identity) return ST_OK;
     c.train.max_iters = 0;
     c.train.init_from = t->origin ? t->origin : INIT_SCRATCH;

@@ -157,7 +157,7 @@ static enum status merge(struct tuning *all, const char *path, const struct tuni
     if (file_exists(path)) {
         fail_keep(&before);
         enum status st = tuning_read(path, &there, a);
-        if (st == ST_IO) return st;
+        if (is_of_files(st) && st != ST_FORMAT) return st;
         fail_restore(&before);
         for (int i = 0; st == ST_OK && tuning_holds(&there, &t->target, &why) && i < there.n; i++)
             tuning_set(all, &there.entry[i]);

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 /* The calls from the n-th on that fail with EIO; 0: none. */
-static int failing_sync, failing_open;
+static int failing_sync;
 
 int fsync(int fd)
 {
@@ -29,31 +29,23 @@ int fsync(int fd)
     return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
 }
 
-int openat(int at, const char *path, int flags, ...)
+static bool without_exchange;
+
+int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
 {
-    va_list args;
-    va_start(args, flags);
-    mode_t mode = va_arg(args, mode_t);
-    va_end(args);
-    if (failing_open && strstr(path, "0123456789ab.tmp")) {
-        errno = EMFILE;
+    if (without_exchange && flags) {
+        errno = EINVAL;
         return -1;
     }
-    return ((int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, "openat"))(at, path, flags,
-                                                                              mode);
-}
-
-/* What the C library's headers make of it with _FORTIFY_SOURCE. */
-int __openat_2(int at, const char *path, int flags);
-int __openat_2(int at, const char *path, int flags)
-{
-    return openat(at, path, flags, 0);
+    return ((int (*)(int, const char *, int, const char *, unsigned))dlsym(RTLD_NEXT, "renameat2"))(
+        from_at, from, to_at, to, flags);
 }
 
 static int set_up(void **state)
 {
     (void)state;
-    failing_sync = failing_open = 0;
+    failing_sync = 0;
+    without_exchange = false;
     workdir_open();
     return 0;
 }
@@ -75,8 +67,8 @@ static void write_in(const struct folder_writer *w, const char *text)
 static int entries(void)
 {
     struct arena a = {0};
-    struct dir_entries e;
-    assert_int_equal(dir_list(NULL, workdir_path("."), &a, &e), ST_OK);
+    struct file_entries e;
+    assert_int_equal(file_list(workdir_path("."), &a, &e), ST_OK);
     arena_release(&a);
     return e.count;
 }
@@ -85,6 +77,7 @@ static void test_appears_on_commit(void **state)
 {
     (void)state;
     struct folder_writer w;
+    assert_int_equal(file_make_dirs(workdir_path("a/b")), ST_OK);
     assert_int_equal(folder_writer_open(&w, workdir_path("a/b/c/"), OWN_CHECKPOINT), ST_OK);
     write_in(&w, "1");
     assert_false(file_exists(workdir_path("a/b/c")));
@@ -133,7 +126,7 @@ static void test_existing_file_is_an_error(void **state)
     struct folder_writer w;
     workdir_write(workdir_path("a"), "x", 1);
     assert_int_equal(folder_writer_open(&w, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
-    assert_int_equal(folder_writer_commit(&w), ST_IO);
+    assert_int_equal(folder_writer_commit(&w), ST_FORMAT);
     assert_non_null(strstr(fail_message(), "is not a directory"));
     assert_int_equal(workdir_size(workdir_path("a")), 1);
     assert_int_equal(entries(), 1);
@@ -175,45 +168,60 @@ static void test_a_foreign_file_is_kept(void **state)
         assert_int_equal(workdir_size(kept), 4);
     }
     workdir_write(workdir_path("a/notes"), "mine", 4);
-    assert_int_equal(folder_remove_at(NULL, workdir_path("a"), OWN_CHECKPOINT), ST_USAGE);
+    assert_int_equal(folder_remove(workdir_path("a"), OWN_CHECKPOINT), ST_USAGE);
     assert_int_equal(workdir_size(workdir_path("a/notes")), 4);
     assert_int_equal(unlink(workdir_path("a/notes")), 0);
-    assert_int_equal(folder_remove_at(NULL, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
+    assert_int_equal(folder_remove(workdir_path("a"), OWN_CHECKPOINT), ST_OK);
     assert_int_equal(entries(), 1);
 }
 
-static void test_two_writers(void **state)
+static void test_one_writer_at_a_time(void **state)
 {
     (void)state;
     struct folder_writer one, two;
     assert_int_equal(folder_writer_open(&one, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
-    assert_int_equal(folder_writer_open(&two, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
     write_in(&one, "1");
-    write_in(&two, "22");
-    assert_int_equal(folder_writer_commit(&two), ST_OK);
+    assert_int_equal(folder_writer_open(&two, workdir_path("a"), OWN_CHECKPOINT), ST_USAGE);
+    assert_non_null(strstr(fail_message(), "another process is writing"));
     assert_int_equal(folder_writer_commit(&one), ST_OK);
+    assert_int_equal(folder_writer_open(&two, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
+    folder_writer_discard(&two);
     assert_int_equal(workdir_size(workdir_path("a/DONE")), 1);
     assert_int_equal(entries(), 1);
 }
 
-/* A writer was killed between two renames, or just after the second. */
-static void test_set_aside_is_put_back(void **state)
+/* Where two names cannot be exchanged, only a checkpoint is replaced. */
+static void test_without_exchange(void **state)
 {
     (void)state;
-    const char *aside = workdir_path("a.0123456789ab.old.tmp");
-    assert_int_equal(file_make_dirs(aside), ST_OK);
-    workdir_write(workdir_path("a.0123456789ab.old.tmp/DONE"), "333", 3);
-    bool interrupted = false;
-    assert_int_equal(folder_is_interrupted(workdir_path("a"), &interrupted), ST_OK);
-    assert_true(interrupted);
-    assert_int_equal(folder_restore_at(NULL, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
-    assert_int_equal(workdir_size(workdir_path("a/DONE")), 3);
-    assert_int_equal(folder_is_interrupted(workdir_path("a"), &interrupted), ST_OK);
-    assert_false(interrupted);
-    assert_int_equal(file_make_dirs(aside), ST_OK);
-    assert_int_equal(folder_restore_at(NULL, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
-    assert_int_equal(workdir_size(workdir_path("a/DONE")), 3);
+    struct folder_writer w;
+    without_exchange = true;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(folder_writer_open(&w, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
+        write_in(&w, i ? "22" : "1");
+        assert_int_equal(folder_writer_commit(&w), ST_OK);
+        assert_int_equal(workdir_size(workdir_path("a/DONE")), 1 + i);
+    }
+    assert_int_equal(folder_writer_open(&w, workdir_path("a"), OWN_SET), ST_OK);
+    assert_int_equal(folder_writer_commit(&w), ST_UNSUPPORTED);
+    assert_non_null(strstr(fail_message(), "delete it first"));
+    assert_int_equal(workdir_size(workdir_path("a/DONE")), 2);
     assert_int_equal(entries(), 1);
+}
+
+/* The directory is moved, and another one takes its place: nothing is written into that. */
+static void test_a_moved_directory(void **state)
+{
+    (void)state;
+    struct folder_writer w;
+    assert_int_equal(file_make_dirs(workdir_path("in")), ST_OK);
+    assert_int_equal(folder_writer_open(&w, workdir_path("in/a"), OWN_CHECKPOINT), ST_OK);
+    write_in(&w, "1");
+    assert_int_equal(rename(workdir_path("in"), workdir_path("moved")), 0);
+    assert_int_equal(file_make_dirs(workdir_path("in")), ST_OK);
+    assert_int_equal(folder_writer_commit(&w), ST_ABSENT);
+    assert_non_null(strstr(fail_message(), "was moved to"));
+    assert_false(file_exists(workdir_path("in/a")) || file_exists(workdir_path("moved/a")));
 }
 
 /* After the exchange, the temporary name is that of the old folder. It stays if the exchange may be
@@ -240,23 +248,6 @@ static void test_failing_syncs_lose_nothing(void **state)
     assert_int_equal(entries(), 1);
 }
 
-/* What cannot be opened may be a living writer's. */
-static void test_leftovers_that_cannot_be_opened_stay(void **state)
-{
-    (void)state;
-    struct folder_writer w;
-    const char *left = workdir_path("a.0123456789ab.tmp");
-    assert_int_equal(file_make_dirs(left), ST_OK);
-    failing_open = 1;
-    assert_int_equal(folder_writer_open(&w, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
-    folder_writer_discard(&w);
-    assert_true(file_is_dir(left));
-    failing_open = 0;
-    assert_int_equal(folder_writer_open(&w, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
-    folder_writer_discard(&w);
-    assert_int_equal(entries(), 0);
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -267,10 +258,10 @@ int main(void)
         TEST(test_existing_file_is_an_error),
         TEST(test_neighbours_are_kept),
         TEST(test_a_foreign_file_is_kept),
-        TEST(test_two_writers),
-        TEST(test_set_aside_is_put_back),
+        TEST(test_one_writer_at_a_time),
+        TEST(test_without_exchange),
         TEST(test_failing_syncs_lose_nothing),
-        TEST(test_leftovers_that_cannot_be_opened_stay),
+        TEST(test_a_moved_directory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

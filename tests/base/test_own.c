@@ -2,7 +2,6 @@
 
 #include "../support/workdir.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +41,7 @@ static void expect_refused(enum status st, const char *words)
 
 static enum status check(const char *name, enum own_folder kind)
 {
-    return own_check(NULL, workdir_path(name), kind);
+    return own_check(workdir_path(name), kind);
 }
 
 static void test_a_set_with_nothing_foreign(void **state)
@@ -56,6 +55,11 @@ static void test_a_set_with_nothing_foreign(void **state)
     expect_refused(check("set", OWN_SET), "set has no meta.json that Strobe wrote");
     put("set/meta.json", "{\"v\":1,\"kind\":\"characters\"");
     assert_int_equal(check("set", OWN_SET), ST_OK);
+    put("set/train.bin.0123456789ab.tmp", "ab");
+    assert_int_equal(check("set", OWN_SET), ST_OK);
+    put("set/train.bin.final.tmp", "mine");
+    expect_refused(check("set", OWN_SET), "set/train.bin.final.tmp was not written by Strobe");
+    assert_int_equal(unlink(workdir_path("set/train.bin.final.tmp")), 0);
     put("set/prepare.py", "x");
     expect_refused(check("set", OWN_SET), "set/prepare.py was not written by Strobe");
     assert_int_equal(unlink(workdir_path("set/prepare.py")), 0);
@@ -95,42 +99,10 @@ static void test_checkpoints(void **state)
     expect_refused(check("ckpt", OWN_CHECKPOINTS), "ckpt/000030/model.safetensors was not written");
 }
 
-/* The reason of a failure stays with its message. */
-static void test_the_reason_of_a_failure(void **state)
-{
-    (void)state;
-    struct failure kept;
-    assert_int_equal(dir_fail(NULL, "x", ENOSPC), ST_IO);
-    assert_int_equal(fail_in(ST_IO, "not saved"), ST_IO);
-    fail_keep(&kept);
-    assert_int_equal(dir_fail(NULL, "x", EIO), ST_IO);
-    assert_int_equal(fail_errno(), EIO);
-    fail_restore(&kept);
-    assert_int_equal(fail_errno(), ENOSPC);
-}
-
-/* Names that writers of older versions used, and those of folders that were set aside. */
-static void test_temporary_names_of_older_versions(void **state)
-{
-    (void)state;
-    put("set/meta.json", "{\"v\":1,\"kind\":\"characters\"");
-    put("set/train.bin.1234.tmp", "ab");
-    assert_int_equal(check("set", OWN_SET), ST_OK);
-    put("ckpt/000010.1234.old.tmp/model.safetensors", "");
-    put("ckpt/000010.0123456789ab.old.tmp/DONE", "");
-    put("ckpt/000010.1234.tmp/model.safetensors.1234.tmp", "");
-    assert_int_equal(check("ckpt", OWN_CHECKPOINTS), ST_OK);
-    put("set/train.bin.tmp", "mine");
-    expect_refused(check("set", OWN_SET), "set/train.bin.tmp was not written by Strobe");
-    assert_int_equal(unlink(workdir_path("set/train.bin.tmp")), 0);
-    put("set/train.bin.final.tmp", "mine");
-    expect_refused(check("set", OWN_SET), "set/train.bin.final.tmp was not written by Strobe");
-}
-
 static struct own_found look(struct arena *a)
 {
     struct own_found f;
-    assert_int_equal(own_look(NULL, workdir_path("run"), OWN_RUN, a, &f), ST_OK);
+    assert_int_equal(own_look(workdir_path("run"), OWN_RUN, a, &f), ST_OK);
     return f;
 }
 
@@ -179,8 +151,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_set_with_nothing_foreign, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_links_are_not_followed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_checkpoints, set_up, tear_down),
-        cmocka_unit_test(test_the_reason_of_a_failure),
-        cmocka_unit_test_setup_teardown(test_temporary_names_of_older_versions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_file_is_replaced_by_one_of_its_kind, set_up,
                                         tear_down),

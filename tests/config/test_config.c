@@ -235,7 +235,7 @@ static void test_errors_name_the_line(void **state)
                                         "for a literal quote");
     assert_refused("start = \\q\n", ":1: start: \\q is not an escape; write \\\\ for a backslash");
     assert_refused("start = \xff\n", ":1: start must be text in UTF-8");
-    assert_int_equal(config_read(&c, workdir_path("missing"), &arena), ST_IO);
+    assert_int_equal(config_read(&c, workdir_path("missing"), &arena), ST_ABSENT);
     workdir_write(workdir_path("x.conf"), "n_layer = 2\0", 12);
     assert_int_equal(config_read(&c, workdir_path("x.conf"), &arena), ST_FORMAT);
 }
@@ -253,7 +253,7 @@ static void test_include(void **state)
 
     assert_refused("n_layer = 2\ninclude = base.conf\n",
                    ":2: include must come before all keys of a file, and only once");
-    assert_int_equal(read_text("include = nowhere.conf\n"), ST_IO);
+    assert_int_equal(read_text("include = nowhere.conf\n"), ST_ABSENT);
     workdir_text("base.conf", "\nn_layer = 0\n");
     assert_int_equal(read_text("include = base.conf\n"), ST_USAGE);
     assert_non_null(strstr(fail_message(), "x.conf:1: "));

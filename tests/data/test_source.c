@@ -51,7 +51,7 @@ static void test_own_file_is_used_unchanged(void **state)
     assert_int_equal(t.bytes, 7);
     assert_string_equal(t.text, "to be\r\n");
     assert_string_equal(t.from, workdir_path("own.txt"));
-    assert_int_equal(source_shakespeare(&t, workdir_path("none.txt"), true, &arena), ST_IO);
+    assert_int_equal(source_shakespeare(&t, workdir_path("none.txt"), true, &arena), ST_ABSENT);
     assert_message_has("none.txt");
     workdir_write(workdir_path("empty.txt"), "", 0);
     assert_int_equal(source_file(&t, workdir_path("empty.txt"), &arena), ST_FORMAT);

@@ -37,8 +37,6 @@ truncate -s 10 data/noted/train.bin
 keeps data -- 'under another name' "$STROBE" data noted
 ln -s tiny data/link
 keeps data -- 'data/link is a symbolic link' "$STROBE" data link --from=text --force
-echo mine >data/.new.lock
-keeps data -- '.new.lock is not a lock of Strobe' "$STROBE" data new --from=text
 
 # --- train: a folder of the user, names like those of a run, a link, checkpoints with more in them
 mkdir mine

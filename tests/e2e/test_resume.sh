@@ -203,8 +203,8 @@ timeless rare | grep -vF "\"kind\":\"step\",\"iter\":$((iter - 1))," >want
 timeless cut | grep -vF "\"kind\":\"step\",\"iter\":$((iter - 1))," >got
 cmp want got || fail "SIGXFSZ: the log lacks more than the line that did not fit"
 
-# A run that is moved while it trains: its own folder gets the checkpoint, and another run that
-# takes its place is left alone.
+# A run that is moved while it trains is not saved into any more, and another run that takes its
+# place is left alone.
 train_until_40 "$STROBE" train tiny.conf --out_dir=cut $long
 kill -STOP $child
 mv cut moved

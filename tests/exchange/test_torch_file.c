@@ -274,7 +274,7 @@ static void test_full_disk(void **state)
     assert_int_equal(torch_writer_open(&w, path, &arena), ST_OK);
     torch_writer_discard(&w);
     assert_false(file_exists(path));
-    assert_int_equal(torch_writer_open(&w, workdir_path("missing/own.pt"), &arena), ST_IO);
+    assert_int_equal(torch_writer_open(&w, workdir_path("missing/own.pt"), &arena), ST_ABSENT);
 }
 
 /* --- hostile files ---------------------------------------------------------------------------- */
@@ -435,7 +435,7 @@ static void test_other_formats(void **state)
     expect_message("x.pt was written by PyTorch before 1.6");
     assert_int_equal(open_bytes("", 0, &f), ST_FORMAT);
     expect_message("is no zip file");
-    assert_int_equal(torch_open(&f, workdir_path("missing.pt"), &arena), ST_IO);
+    assert_int_equal(torch_open(&f, workdir_path("missing.pt"), &arena), ST_ABSENT);
 }
 
 /* The checksum of a storage is compared when one of its tensors is read, whole or in part. */

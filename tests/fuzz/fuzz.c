@@ -127,40 +127,26 @@ enum status __wrap_file_read(const char *path, struct arena *a, char **ret, int6
     return ST_OK;
 }
 
-#if __has_include("base/dir.h")
-/* Readers that take a folder and a name are given names in memory, and NULL as the folder. */
-struct dir;
-enum status __real_file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret,
-                                int64_t *ret_size);
-enum status __wrap_file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret,
-                                int64_t *ret_size);
-enum status __wrap_file_read_at(const struct dir *at, const char *name, struct arena *a, char **ret,
-                                int64_t *ret_size)
+enum status __real_file_read_most(const char *path, int64_t most, struct arena *a, char **ret,
+                                  int64_t *ret_size);
+enum status __wrap_file_read_most(const char *path, int64_t most, struct arena *a, char **ret,
+                                  int64_t *ret_size);
+enum status __wrap_file_read_most(const char *path, int64_t most, struct arena *a, char **ret,
+                                  int64_t *ret_size)
 {
-    return !at && find(name) >= 0 ? __wrap_file_read(name, a, ret, ret_size)
-                                  : __real_file_read_at(at, name, a, ret, ret_size);
-}
-
-enum status __real_file_read_most_at(const struct dir *at, const char *name, int64_t most,
-                                     struct arena *a, char **ret, int64_t *ret_size);
-enum status __wrap_file_read_most_at(const struct dir *at, const char *name, int64_t most,
-                                     struct arena *a, char **ret, int64_t *ret_size);
-enum status __wrap_file_read_most_at(const struct dir *at, const char *name, int64_t most,
-                                     struct arena *a, char **ret, int64_t *ret_size)
-{
-    if (at || find(name) < 0) return __real_file_read_most_at(at, name, most, a, ret, ret_size);
-    TRY(__wrap_file_read(name, a, ret, ret_size));
-    return *ret_size <= most ? ST_OK : fail(ST_FORMAT, "%s is too large", name);
+    if (find(path) < 0) return __real_file_read_most(path, most, a, ret, ret_size);
+    TRY(__wrap_file_read(path, a, ret, ret_size));
+    return *ret_size <= most ? ST_OK : fail(ST_FORMAT, "%s is too large", path);
 }
 
 /* A descriptor that no system call knows stands for a file in memory. */
 enum { FIRST_FD = 1 << 20 };
-enum status __real_file_open_at(const struct dir *at, const char *name, int *ret, int64_t *size);
-enum status __wrap_file_open_at(const struct dir *at, const char *name, int *ret, int64_t *size);
-enum status __wrap_file_open_at(const struct dir *at, const char *name, int *ret, int64_t *size)
+enum status __real_file_open(const char *path, int *ret, int64_t *size);
+enum status __wrap_file_open(const char *path, int *ret, int64_t *size);
+enum status __wrap_file_open(const char *path, int *ret, int64_t *size)
 {
-    int i = at ? -1 : find(name);
-    if (i < 0) return __real_file_open_at(at, name, ret, size);
+    int i = find(path);
+    if (i < 0) return __real_file_open(path, ret, size);
     *ret = FIRST_FD + i;
     *size = file[i].size;
     return ST_OK;
@@ -176,7 +162,6 @@ enum status __wrap_file_read_range(int fd, const char *path, int64_t from, int64
     if (n) memcpy(ret, file[i].bytes + from, (size_t)n);
     return ST_OK;
 }
-#endif
 
 /* Files in memory are trusted, no matter who owns the working directory. */
 enum status __real_trust_check(const char *path, struct arena *a, const char **ret_real);

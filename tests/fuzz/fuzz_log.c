@@ -19,7 +19,7 @@ const char *throttle_name(enum throttle)
 static enum status resume(const char *path, struct arena *a, char **ret_text, int64_t *ret_size)
 {
     struct runlog log;
-    TRY(runlog_open(&log, NULL, path, RESUMED_AT));
+    TRY(runlog_open(&log, path, RESUMED_AT));
     runlog_close(&log);
     return file_read(path, a, ret_text, ret_size);
 }

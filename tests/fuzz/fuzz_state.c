@@ -17,6 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int parts = fuzz_parts(data, size, part, 2, &a);
     fuzz_file("c/state.json", part[0].bytes, part[0].size);
     fuzz_file("c/DONE", parts > 1 ? part[1].bytes : done, parts > 1 ? part[1].size : HASH_HEX);
-    bool valid = state_read(NULL, "c", &a, &state, facts) == ST_OK;
+    bool valid = state_read("c", &a, &state, facts) == ST_OK;
     return fuzz_end(&a, valid);
 }

@@ -99,7 +99,7 @@ void hostile_within(const char *what, int64_t most)
     const char *message = fail_message();
     hostile_tried++;
     if (st == ST_OK) fail_msg("%s: accepted", what);
-    if (st != ST_FORMAT && st != ST_UNSUPPORTED && st != ST_IO)
+    if (st != ST_FORMAT && st != ST_UNSUPPORTED && !is_of_files(st))
         fail_msg("%s: status %d: %s", what, (int)st, message);
     if (strchr(message, '\n') || strchr(message, '\033') || !*message)
         fail_msg("%s: \"%s\" is no sentence", what, message);

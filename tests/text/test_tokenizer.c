@@ -254,7 +254,7 @@ static void test_unmade_rank(void **state)
 static void test_damaged_files(void **state)
 {
     (void)state;
-    assert_refused(workdir_path("missing"), ST_IO, "no such file or folder");
+    assert_refused(workdir_path("missing"), ST_ABSENT, "no such file or folder");
     assert_refused(workdir_path(""), ST_IO, "has no tokenizer");
     assert_refused(workdir_text("x.json", "{"), ST_FORMAT, "is not valid JSON: line 1");
     assert_refused(workdir_text("x.json", "[]"), ST_UNSUPPORTED, "its model is not BPE");

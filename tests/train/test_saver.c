@@ -26,15 +26,15 @@ static struct checkpoint_state state_at(int64_t iter)
         .iter = iter, .best_val_loss = INFINITY, .best_iter = -1, .config = "n_layer = 1\n"};
 }
 
-static struct dir open_run(const char *name)
+static struct lock open_run(const char *name)
 {
-    struct dir d;
+    struct lock l;
     assert_int_equal(file_make_dirs(workdir_path(name)), ST_OK);
-    assert_int_equal(dir_by_path(&d, workdir_path(name)), ST_OK);
-    return d;
+    assert_int_equal(lock_take(&l, workdir_path(name), 0), ST_OK);
+    return l;
 }
 
-static enum status save(struct saver *s, const struct dir *run, int64_t iter,
+static enum status save(struct saver *s, const struct lock *run, int64_t iter,
                         struct checkpoint_written *written)
 {
     struct checkpoint_state state = state_at(iter);
@@ -49,7 +49,7 @@ static enum status save(struct saver *s, const struct dir *run, int64_t iter,
 static void test_whole(void **state)
 {
     (void)state;
-    struct dir run = open_run("whole");
+    struct lock run = open_run("whole");
     struct arena a = {0};
     struct saver s = {0};
     struct checkpoint_written written = {0};
@@ -61,7 +61,7 @@ static void test_whole(void **state)
     assert_int_equal(done, -1);
     assert_int_equal(save(&s, &run, 7, &written), ST_OK);
     memset(values, 0, sizeof values);
-    assert_int_equal(checkpoint_find(&run, false, &a, &c, &found), ST_OK);
+    assert_int_equal(checkpoint_find(run.path, false, &a, &c, &found), ST_OK);
     assert_true(found);
     assert_int_equal(c.state.iter, 7);
     assert_int_equal(checkpoint_load(&c, &tensor, 1), ST_OK);
@@ -73,7 +73,7 @@ static void test_whole(void **state)
 static void test_failure_arrives(void **state)
 {
     (void)state;
-    struct dir run = open_run("failure");
+    struct lock run = open_run("failure");
     struct saver s = {0};
     struct checkpoint_written written = {0};
     workdir_write(workdir_path("failure/ckpt"), "x", 1);
@@ -99,7 +99,7 @@ static void test_the_one_before_is_read_only_if_it_changed(void **state)
 {
     (void)state;
     enum { FILE_BYTES = ELEMENTS * (int)sizeof(float) };
-    struct dir run = open_run("again");
+    struct lock run = open_run("again");
     struct saver s = {0};
     struct checkpoint_written written = {0};
     if (bytes_read() < 0) skip();
