@@ -53,9 +53,13 @@ train zero $two --zero=1
 near zero one 1e-5
 train replayed $two --replay=true
 near replayed one 1e-5
+train units $two --zero=3 --replay=true
+near units one 1e-5
 train four --gradient_accumulation_steps=4
 train four2 $two --gradient_accumulation_steps=4 --replay=true
 near four2 four 1e-5
+train units4 $two --gradient_accumulation_steps=4 --zero=3 --overlap=none
+near units4 four 1e-5
 
 # sums in bf16: a gradient has three digits, a loss four
 train half $two --reduce_dtype=bfloat16
