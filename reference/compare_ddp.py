@@ -23,10 +23,9 @@ import strobe_config
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WARM_UP, STEPS, TIMES = 15, 10, 5  # steps before; steps of a time; times of a turn
-# name -> what Strobe calls it, for as many GPUs; None: Strobe has no such mode. ddp_bf16: gradients
-# are summed in bf16.
+# name -> what Strobe calls it, for as many GPUs. ddp_bf16: gradients are summed in bf16.
 MODES = {"one": "", "ddp": "--zero=0", "ddp_bf16": "--reduce_dtype=bfloat16", "zero1": "--zero=1",
-         "fsdp2": None}
+         "fsdp2": "--zero=3"}
 
 
 def arguments():
@@ -237,7 +236,7 @@ def contenders(a):
     modes = a.modes.split(",")
     if a.gpus < 2:
         modes = [m for m in modes if m == "one"]
-    pairs = [("Strobe", m, strobe_turn) for m in modes if MODES[m] is not None]
+    pairs = [("Strobe", m, strobe_turn) for m in modes]
     return pairs + [("PyTorch", m, torch_turn) for m in modes]
 
 

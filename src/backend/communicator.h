@@ -88,9 +88,11 @@ void communicator_set_timeout(struct communicator *c, int64_t seconds);
 enum status communicator_look(struct communicator *c, int64_t waited_ns);
 /* Whether this rank reports a failure of all to the user: rank 0, or rank 1 where it is lost. */
 bool communicator_reports(const struct communicator *c);
-/* Ends the calls of all ranks, now and later, by the failure of this thread. When it returns, no
- * other rank of this process works on the memory of this one. */
-void communicator_fail(struct communicator *c);
+/* Ends the calls of all ranks, now and later, by the failure of this thread, whose status is `st`:
+ * with this status if it tells of numbers or files (ST_NUMERIC, ST_IO, ST_FORMAT), else with
+ * ST_DEVICE. When it returns, no other rank of this process works on the memory of this one, unless
+ * a rank hangs in such work for rank_timeout. */
+void communicator_fail(struct communicator *c, enum status st);
 /* No call may be in progress. Collectives in progress end; the other ranks are not told. */
 void communicator_close(struct communicator *c);
 

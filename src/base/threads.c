@@ -173,6 +173,12 @@ int64_t threads_allowed(void)
     return within_groups(known ? cores_of_mask(&mask) : CPU_SETSIZE);
 }
 
+int64_t threads_asked(void)
+{
+    const char *asked = getenv("OMP_NUM_THREADS"); /* a list has a number for each nesting level */
+    return asked ? max_i64(strtoll(asked, NULL, 10), 0) : 0;
+}
+
 /* The number if none is set: OMP_NUM_THREADS, as OpenMP read it, or one for each core. */
 static int64_t unset_count(void)
 {

@@ -12,6 +12,8 @@
 void threads_set(int64_t n);
 /* The number in use; before any threads_set, that of threads_set(0). */
 int64_t threads_count(void);
+/* The number that OMP_NUM_THREADS asks for; 0: it is not set. */
+int64_t threads_asked(void);
 /* One thread for each core that this process may use, by its affinity mask and control groups. A
  * second hardware thread shares the vector units and delays every barrier: not counted. */
 int64_t threads_available(void);

@@ -17,6 +17,7 @@ struct comparing {
     struct variants of;
     bool overwrite, resume;
     bool one_by_one;    /* not in turns */
+    bool by_mpi;        /* a variant has ranks that are processes */
     int64_t iters_most; /* of a variant */
 };
 
@@ -35,6 +36,7 @@ static enum status check_variant(struct comparing *c, int i, struct arena *a)
                     "--out_dir, or replace it (--overwrite)",
                     dir);
     if (config.train.max_iters > c->iters_most) c->iters_most = config.train.max_iters;
+    c->by_mpi |= config.ranks.count > 1 && config.ranks.by == RANKS_MPI;
     unsigned kinds = memory_kinds(&config, EXTENT_STEP) | 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS |
                      1u << GRAPH_DECODE; /* as the trainer opens them */
     return variants_plan(&c->of, i, &config, kinds, a);
@@ -103,8 +105,12 @@ static enum status run_one_by_one(const struct comparing *c, struct arena *a)
 
 static enum status run_variants(const struct comparing *c, struct arena *a)
 {
-    bool together = variants_fit(&c->of), turns = together && !c->one_by_one && c->of.n > 1;
-    if (!together)
+    bool together = variants_fit(&c->of);
+    bool turns = together && !c->by_mpi && !c->one_by_one && c->of.n > 1;
+    if (c->by_mpi)
+        log_info("ranks_by=mpi: ranks that are processes cannot train in turns, so the variants "
+                 "train one after the other; --ranks_by=threads lets them take turns");
+    else if (!together)
         log_info("the variants do not fit in memory together: they train one after the other, so "
                  "a drift of the machine between them does not cancel");
     interrupt_catch();

@@ -109,7 +109,7 @@ const struct field fields[] = {
     ENUM("fusion",         plan.fusion,          0, "full",     enum fusion, fusions, "one kernel per arithmetic step (primitive), per layer operation (op), or across operations (full)"),
     BOOL("flash",          plan.flash,           0, "true",                      "attention without its T x T matrices in memory"),
     ENUM("pack_weights",   plan.pack_weights,    0, "auto",     enum packing, packings, "keep a second copy of the weights in the layout that matmuls read (at fusion=full); auto: if a step has enough tokens to repay it"),
-    ENUM("replay",         plan.replay,          0, "auto",     enum replay, replays, "capture a step once as a CUDA graph and replay it; auto: on a GPU, unless poison or check_nan is set or there are several ranks"),
+    ENUM("replay",         plan.replay,          0, "auto",     enum replay, replays, "capture a step once as a CUDA graph and replay it; auto: on a GPU, unless poison or check_nan is set or several ranks are threads"),
     ENUM_N("recompute",    plan.recompute,       0, "none",     enum recompute, recomputes, RECOMPUTE_MOST, "what the backward pass recomputes instead of keeping it: GELUs, or blocks from the residual sums between them; block:N: N blocks at a time, from the sum before the first"),
     BOOL("deterministic",  plan.deterministic,   0, "false",                     "bitwise equal results in every run, independent of earlier tuning; always the case on the CPU"),
     ENUM("tune",           plan.tune,            0, "auto",     enum tune, tunes, "how the variant of each matmul is chosen on a GPU; auto: the fastest one, measured before the first step and stored (strobe tune); off: without measuring"),

@@ -7,6 +7,7 @@
 #include "config/config.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 struct crew_member {
     const struct crew_work *work;
@@ -19,7 +20,9 @@ struct crew_member {
 void crew_set_threads(const struct config *c)
 {
     int64_t each = threads_available() / communicator_local_ranks(c->ranks.count);
-    threads_set(c->plan.threads || c->ranks.count == 1 ? c->plan.threads : max_i64(each, 1));
+    int64_t n = c->plan.threads;
+    if (!n && c->ranks.count > 1) n = threads_asked() ? threads_asked() : max_i64(each, 1);
+    threads_set(n);
 }
 
 enum status crew_order(struct communicator *c, int64_t what, int64_t iter, int64_t first)
@@ -43,7 +46,7 @@ enum status crew_follow(struct communicator *c, const struct crew_work *w, const
     void *state = NULL;
     enum status st = w->open(&state, job, c);
     if (st == ST_OK) st = obey_all(c, w, state);
-    if (st != ST_OK) communicator_fail(c);
+    if (st != ST_OK) communicator_fail(c, st);
     w->close(state);
     return st;
 }
@@ -62,7 +65,8 @@ enum status crew_open(struct crew *crew, int64_t ranks, int64_t timeout_s,
 {
     struct communicator **all = HEAP_NEW(struct communicator *, ranks);
     communicator_open_threads(all, (int)ranks, timeout_s);
-    *crew = (struct crew){.communicator = all[0], .members = (int)ranks - 1};
+    *crew =
+        (struct crew){.communicator = all[0], .members = (int)ranks - 1, .timeout_s = timeout_s};
     crew->member = HEAP_NEW(struct crew_member, crew->members);
     for (int i = 0; i < crew->members; i++)
         crew->member[i] = (struct crew_member){.work = w, .job = job, .communicator = all[i + 1]};
@@ -76,22 +80,38 @@ enum status crew_open(struct crew *crew, int64_t ranks, int64_t timeout_s,
     return ST_OK;
 }
 
+static bool join(pthread_t thread, const struct timespec *end)
+{
+    return (end ? pthread_timedjoin_np(thread, NULL, end) : pthread_join(thread, NULL)) == 0;
+}
+
+/* Waits for the threads, after a failure for timeout_s at most. False: one of them hangs. It is
+ * left behind with what it uses, as the process ends. */
+static bool join_all(const struct crew *crew, bool failed)
+{
+    struct timespec end;
+    bool all = true;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += crew->timeout_s;
+    for (int i = 0; i < crew->members; i++) {
+        struct crew_member *m = &crew->member[i];
+        if (m->started)
+            all &= join(m->thread, failed ? &end : NULL);
+        else
+            communicator_close(m->communicator);
+    }
+    return all;
+}
+
 void crew_end(struct crew *crew)
 {
     struct failure kept;
     if (!crew->communicator || crew->ended) return;
     crew->ended = true;
     fail_keep(&kept);
-    if (!crew->listening || crew_order(crew->communicator, CREW_END, 0, 0) != ST_OK)
-        communicator_fail(crew->communicator);
-    for (int i = 0; i < crew->members; i++) {
-        struct crew_member *m = &crew->member[i];
-        if (m->started)
-            pthread_join(m->thread, NULL);
-        else
-            communicator_close(m->communicator);
-    }
-    free(crew->member);
+    bool failed = !crew->listening || crew_order(crew->communicator, CREW_END, 0, 0) != ST_OK;
+    if (failed) communicator_fail(crew->communicator, ST_DEVICE);
+    if (join_all(crew, failed)) free(crew->member);
     crew->member = NULL;
     fail_restore(&kept);
 }

@@ -34,9 +34,11 @@ struct crew {
     /* private to crew.c */
     struct crew_member *member;
     int members;
+    int64_t timeout_s;
 };
 
-/* Sets the number of threads of this thread's kernels: the ranks share the processors. */
+/* Sets the number of threads of this thread's kernels: that of the key `threads` or of
+ * OMP_NUM_THREADS; else the ranks share the processors. */
 void crew_set_threads(const struct config *c);
 /* Starts a thread for each other rank. `job`, which is passed to `open`, must outlive them. Their
  * communicators need no other library, and share host memory only. */
@@ -46,8 +48,8 @@ enum status crew_open(struct crew *crew, int64_t ranks, int64_t timeout_s,
 enum status crew_order(struct communicator *c, int64_t what, int64_t iter, int64_t first);
 /* The work of another rank until CREW_END. A failure ends the calls of all ranks. */
 enum status crew_follow(struct communicator *c, const struct crew_work *w, const void *job);
-/* Ends the other ranks and waits for threads; keeps the failure that led here. *crew may be
- * zeros. */
+/* Ends the other ranks and waits for threads, for `timeout_s` at most after a failure; keeps the
+ * failure that led here. *crew may be zeros. */
 void crew_end(struct crew *crew);
 /* The same, and closes the communicator: after the engine, whose device MPI may disturb. */
 void crew_close(struct crew *crew);

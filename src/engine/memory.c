@@ -137,7 +137,7 @@ static void add_parameters(const struct program *program, int last, struct memor
     for (int r = 0; r < COUNT_OF(ranges); r++) {
         int64_t bytes = program->bytes[ranges[r].storage];
         if (!ranges[r].size || !bytes) continue;
-        int64_t elements = bytes / (ranges[r].storage == STORAGE_COPY ? 2 : 4);
+        int64_t elements = bytes / (ranges[r].size == 2 ? 2 : 4);
         if (elements < program->model.elements) { /* the ranks share it */
             add(list, (struct memory_tensor){.name = "shards of this rank",
                                              .op = "",

@@ -229,7 +229,7 @@ enum status random_step_run(struct random_step *n, int iteration, const struct p
                             double *ret_ms)
 {
     enum status st = run(n, iteration, hooks, ret_ms);
-    if (st != ST_OK) communicator_fail(n->engine->communicator);
+    if (st != ST_OK) communicator_fail(n->engine->communicator, st);
     return st;
 }
 

@@ -105,7 +105,7 @@ enum status evaluator_join(struct evaluator *v, int64_t iter, int64_t first, flo
                          ? run_together(v, first, ranks, left, mine)
                          : run(v, first + rank, ranks, count, mine, NULL);
     if (st == ST_OK) return communicator_gather(c, mine, sizeof mine, ret_loss);
-    communicator_fail(c);
+    communicator_fail(c, st);
     return st;
 }
 

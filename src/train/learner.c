@@ -86,7 +86,7 @@ enum status learner_start(struct learner *l, int64_t iter)
     enum status st = sequence_start(&l->step, &l->hooks);
     if (st == ST_OK) return ST_OK;
     st = fail_in(st, "iteration %lld", (long long)iter);
-    communicator_fail(c);
+    communicator_fail(c, st);
     return st;
 }
 
@@ -99,7 +99,7 @@ static enum status gather(struct learner *l, int64_t iter)
     TRY(crew_order(c, ORDER_FINISH, iter, 0));
     enum status st = sequence_wait(&l->step, &result);
     if (st != ST_OK) {
-        communicator_fail(c);
+        communicator_fail(c, st);
         return st;
     }
     if (!c) {

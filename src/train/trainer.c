@@ -483,7 +483,9 @@ static void keep_reserve(struct trainer *t)
 static enum status advise(const struct trainer *t, enum status st)
 {
     struct failure first;
-    if ((st != ST_DEVICE && st != ST_MEMORY) || heap_low() || t->saved <= 0) return st;
+    bool unread = (st == ST_IO || st == ST_FORMAT) && t->config->ranks.count > 1; /* by a rank */
+    bool lost = st == ST_DEVICE || st == ST_MEMORY || (unread && t->saved != t->iter);
+    if (!lost || heap_low() || t->saved <= 0) return st;
     fail_keep(&first);
     return fail(st,
                 "%.*s; the checkpoint of iteration %lld is saved: `strobe train %s "

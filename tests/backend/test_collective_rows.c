@@ -107,7 +107,7 @@ static void *start(void *user)
     r->st = work(r);
     if (r->st != ST_OK) {
         snprintf(r->message, sizeof r->message, "%s", fail_message());
-        communicator_fail(r->communicator);
+        communicator_fail(r->communicator, ST_DEVICE);
     }
     for (int i = 0; i < COUNT_OF(program); i++)
         if (r->kernel[i] && r->kernel[i]->release) r->kernel[i]->release(&r->call[i]);

@@ -113,7 +113,7 @@ static void *fail_one(void *user)
     if (r->rank == 2) {
         usleep(20000);
         (void)!(fail)(ST_IO, "a file is not there");
-        communicator_fail(r->communicator);
+        communicator_fail(r->communicator, ST_DEVICE);
     } else {
         r->st = communicator_start(r->communicator, COLLECTIVE_ALL_REDUCE, r->x, 64);
         if (r->st == ST_OK) r->st = communicator_wait(r->communicator, r->x);

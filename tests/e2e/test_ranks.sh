@@ -104,6 +104,11 @@ for run in from4_1 from4_2 from4_4 zero4_0 zero4_1 units4_1_0 units4_2_0 units4_
     near $run one40
 done
 
+# OMP_NUM_THREADS counts the threads of each rank
+OMP_NUM_THREADS=3 "$STROBE" train tiny.conf $more --max_iters=2 --ranks=2 --ranks_by=threads \
+    --threads=0 --out_dir=openmp >log 2>err
+grep -q '"threads": 3' openmp/*.json || fail "OMP_NUM_THREADS=3: other threads"
+
 # refusals
 expect 2 "cannot be dealt to ranks = 3" "$STROBE" train tiny.conf $more --ranks=3 --out_dir=no
 two="--ranks=2 --gradient_accumulation_steps=2 --vocab=16 --steps=2"
@@ -172,14 +177,18 @@ expect 2 "was started by another command" \
     $mpi -n 1 "$STROBE" train tiny.conf $more --out_dir=no : \
     -n 1 "$STROBE" train tiny.conf $more --out_dir=other
 
-# start RANKS...: a training by MPI that goes on until it is stopped; $pid, and $second: rank 1
+[ "$(STROBE_LOG=info "$STROBE" compare tiny.conf $more --max_iters=2 --ranks=2 --ranks_by=mpi \
+    --overlap=flat,none --out_dir=compared 2>&1 >log | grep -c 'joined by mpi')" = 2 ] ||
+    fail "compare: the ranks are not processes"
+
+# start RANKS: a training by MPI that goes on until it is stopped; $pid, and $last: the last rank
 start() {
     rm -rf endless
-    $mpi -n 2 "$STROBE" train tiny.conf $more --out_dir=endless --max_iters=100000 \
+    $mpi -n "$1" "$STROBE" train tiny.conf $more --out_dir=endless --max_iters=100000 \
         --rank_timeout=3 --eval_interval=20 >log 2>err &
     pid=$!
     while [ "$(ls endless/ckpt 2>/dev/null | wc -l)" -lt 1 ]; do sleep 0.1; done
-    second=$(pgrep -P "$pid" -x strobe | sort -n | tail -n 1)
+    last=$(pgrep -P "$pid" -x strobe | sort -n | tail -n 1)
 }
 
 # ended WORDS: within 30 s, with one sentence, and its last checkpoint is whole. A rank that mpirun
@@ -196,9 +205,12 @@ ended() {
     "$STROBE" eval endless >log || fail "$1: the checkpoint cannot be read"
 }
 
-start
-kill -9 "$second"
-ended "rank 1 (process $second on .*) has ended"
-start
-kill -STOP "$second"
-ended "rank 1 (process $second on .*) is stopped"
+start 2
+kill -9 "$last"
+ended "rank 1 (process $last on .*) has ended"
+start 2
+kill -STOP "$last"
+ended "rank 1 (process $last on .*) is stopped"
+start 4
+kill -9 "$last"
+ended "rank 3 (process $last on .*) has ended"

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <fcntl.h>
+#include <memory>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ struct ncclComm {
     std::atomic<bool> aborted;
     std::atomic<int> error;
     long long enqueued, ran;
+    std::shared_ptr<int> used; /* also by each collective on a stream or in a captured graph */
     char *slot(int r) { return (char *)(meeting + 1) + (size_t)r * SLOT; }
 };
 
@@ -159,11 +161,23 @@ int enqueue(ncclComm *c, const collective &o, CUstream stream)
     if (c->enqueued++ >= emu_number("EMU_NCCL_AFTER", 0) && fails("call", c->rank))
         return INTERNAL_ERROR;
     emu_what what = {EMU_KERNEL, "ncclDevKernel", 0, 0};
-    CUresult r = emu_enqueue(stream, 0.01, what, [=] {
+    CUresult r = emu_enqueue(stream, 0.01, what, [c, o, used = c->used] {
         (void)run(c, o);
         return CUDA_SUCCESS;
     });
     return r == CUDA_SUCCESS ? SUCCESS : 1;
+}
+
+/* As NCCL does, waits for the device, and until captured graphs with its collectives are freed. */
+int release(ncclComm *c)
+{
+    while (c->used.use_count() > 1 && emu_fault() == CUDA_SUCCESS) {
+        (void)cuCtxSynchronize();
+        usleep(200);
+    }
+    munmap(c->meeting, c->bytes);
+    delete c;
+    return SUCCESS;
 }
 
 } // namespace
@@ -203,6 +217,7 @@ int ncclCommInitRank(ncclComm **ret, int ranks, ncclUniqueId id, int rank)
     if (m == MAP_FAILED) return SYSTEM_ERROR;
     ncclComm *c = new ncclComm{};
     c->rank = rank, c->ranks = ranks, c->meeting = (shared *)m, c->bytes = bytes;
+    c->used = std::make_shared<int>();
     c->meeting->joined++;
     while (c->meeting->joined < ranks) usleep(200);
     if (rank == 0) shm_unlink(id.name);
@@ -212,16 +227,14 @@ int ncclCommInitRank(ncclComm **ret, int ranks, ncclUniqueId id, int rank)
 
 int ncclCommDestroy(ncclComm *c)
 {
-    munmap(c->meeting, c->bytes);
-    delete c;
-    return SUCCESS;
+    return release(c);
 }
 
-/* Work that is still on a stream then ends without effect, so the memory stays. */
+/* Work that is still on a stream ends without effect. */
 int ncclCommAbort(ncclComm *c)
 {
     c->aborted = true;
-    return SUCCESS;
+    return release(c);
 }
 
 int ncclCommGetAsyncError(ncclComm *c, int *error)

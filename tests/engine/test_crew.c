@@ -11,10 +11,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-enum { RANKS = 3, ADD = 0, GATHER = 1, BREAK = 2 };
+enum { RANKS = 3, ADD = 0, GATHER = 1, BREAK = 2, HANG = 3, MISCOUNT = 4 };
 
 static int opened, closed; /* under no lock: read when all have ended */
 
@@ -40,6 +41,9 @@ static enum status obey(void *state, const struct crew_order *o)
     int64_t all[RANKS];
     if (o->what == BREAK && communicator_rank(m->communicator) == o->iter)
         return (fail)(ST_DEVICE, "it broke");
+    if (o->what == MISCOUNT && communicator_rank(m->communicator) == o->iter)
+        return (fail)(ST_NUMERIC, "it is not a number");
+    while (o->what == HANG && communicator_rank(m->communicator) == o->iter) sleep(1);
     if (o->what == ADD) m->sum += o->iter * o->first;
     if (o->what == GATHER) return communicator_gather(m->communicator, &m->sum, sizeof m->sum, all);
     return ST_OK;
@@ -102,11 +106,44 @@ static void test_a_rank_that_fails(void **state)
     assert_true(closed == RANKS - 1);
 }
 
+/* Numbers that are not finite are no fault of the device, whichever rank finds them. */
+static void test_the_status_of_another_rank(void **state)
+{
+    (void)state;
+    struct crew crew;
+    int64_t all[RANKS];
+    int none = -1;
+    open_crew(&crew, &none);
+    hand_ok(crew_order(crew.communicator, MISCOUNT, 2, 0));
+    assert_int_equal(gather(&crew, all), ST_NUMERIC);
+    assert_string_equal(fail_message(), "rank 2: it is not a number");
+    crew_close(&crew);
+}
+
+/* Last: the thread stays until the process ends. */
+static void test_a_rank_that_hangs(void **state)
+{
+    (void)state;
+    struct crew crew;
+    int64_t all[RANKS];
+    int none = -1;
+    opened = closed = 0;
+    hand_ok(crew_open(&crew, RANKS, 1, &work, &none));
+    hand_ok(crew_order(crew.communicator, HANG, 1, 0));
+    assert_int_equal(gather(&crew, all), ST_DEVICE);
+    assert_string_equal(fail_message(), "rank 1 did not answer for 1 s (rank_timeout)");
+    crew_close(&crew);
+    assert_string_equal(fail_message(), "rank 1 did not answer for 1 s (rank_timeout)");
+    assert_int_equal(closed, RANKS - 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders_are_obeyed),
         cmocka_unit_test(test_a_rank_that_fails),
+        cmocka_unit_test(test_the_status_of_another_rank),
+        cmocka_unit_test(test_a_rank_that_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,6 +134,24 @@ static void test_tensors_add_up_to_parts(void **state)
     assert_int_equal(last.bytes[MEMORY_SAVED], 0);
 }
 
+/* Gradients that ranks sum in bf16: those of all parameters, at two bytes each. */
+static void test_reduced_gradients(void **state)
+{
+    (void)state;
+    struct memory_course c;
+    struct memory_tensors list;
+    config.ranks.count = config.train.gradient_accumulation_steps = 2;
+    config.ranks.reduce_dtype = REDUCE_BFLOAT16;
+    unsigned kinds = memory_kinds(&config, EXTENT_STEP);
+    hand_ok(program_for(&program, &config, V, kinds, "cuda", &arena));
+    memory_course(&program, &c, &arena);
+    memory_tensors(&program, &c.moment[0], &list, &arena);
+    int64_t gradients = 0;
+    for (int k = 0; k < list.n; k++)
+        if (list.tensor[k].part == MEMORY_GRADIENTS) gradients += list.tensor[k].bytes;
+    assert_int_equal(gradients, 2 * model_count(&program.model, true));
+}
+
 /* The bytes that one block saves. With elements of s bytes: the incoming residual, its norm, q, k
  * and v, the attention output, the second residual, its norm, (B,T,4C) before and after GELU: 16 s
  * BTC, plus mean and 1/std of two norms. Attention adds one sum per row (flash) or its
@@ -292,6 +310,7 @@ int main(void)
         TEST(test_course),
         TEST(test_columns),
         TEST(test_tensors_add_up_to_parts),
+        TEST(test_reduced_gradients),
         TEST(test_saved_by_a_block),
         TEST(test_blocks_add_up),
         TEST(test_variants),

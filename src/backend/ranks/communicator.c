@@ -206,12 +206,13 @@ bool communicator_reports(const struct communicator *c)
     return communicator_rank(c) == 0 || (c->rank == 1 && c->link->lost(c->state) == 0);
 }
 
-void communicator_fail(struct communicator *c)
+void communicator_fail(struct communicator *c, enum status st)
 {
     struct failure why;
+    bool same = st == ST_NUMERIC || st == ST_IO || st == ST_FORMAT;
     if (!c) return;
     fail_keep(&why);
-    c->link->fail(c->state);
+    c->link->fail(c->state, same ? st : ST_DEVICE);
     fail_restore(&why);
 }
 

@@ -22,8 +22,9 @@ struct link {
     bool in_process; /* the ranks are threads of one process */
     /* Runs a collective with the other ranks, whose calls are the same. */
     enum status (*run)(void *link, struct collective_call *c);
-    /* Ends the calls of all ranks by the failure of this thread; may be called by any thread. */
-    void (*fail)(void *link);
+    /* Ends the calls of all ranks with `st` by the failure of this thread; may be called by any
+     * thread. */
+    void (*fail)(void *link, enum status st);
     /* As communicator_look, while no call runs; NULL: never fails. */
     enum status (*look)(void *link, int64_t waited_ns);
     void (*set_timeout)(void *link, int64_t seconds);

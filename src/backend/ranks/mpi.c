@@ -106,6 +106,7 @@ enum status communicator_find_mpi(void)
 }
 
 enum { TAG_FAIL = 1, TAG_LATE = 2 };
+enum { FAILURE = 1 + sizeof(((struct failure *)NULL)->message) }; /* a status and a sentence */
 
 struct peer {
     char host[64];
@@ -138,18 +139,18 @@ static const char *name_of(const struct mpi_link *l, int rank, char buffer[160])
     return buffer;
 }
 
-/* A rank that failed has sent its sentence. */
+/* A rank that failed has sent its status and its sentence. */
 static enum status read_failure(void)
 {
-    struct failure f = {0};
+    char text[FAILURE] = {0};
     MPI_Status from;
     int there = 0, n = 0;
     mpi.Iprobe(MPI_ANY_SOURCE, TAG_FAIL, mpi.world, &there, &from);
     if (!there) return ST_OK;
     mpi.Get_count(&from, mpi.bytes, &n);
-    n = (int)min_i64(n, (int64_t)sizeof f.message - 1);
-    mpi.Recv(f.message, n, mpi.bytes, from.MPI_SOURCE, TAG_FAIL, mpi.world, MPI_STATUS_IGNORE);
-    return fail(ST_DEVICE, "%s", f.message);
+    n = (int)min_i64(n, FAILURE - 1);
+    mpi.Recv(text, n, mpi.bytes, from.MPI_SOURCE, TAG_FAIL, mpi.world, MPI_STATUS_IGNORE);
+    return fail((enum status)text[0], "%s", text + 1);
 }
 
 /* The state of a process by /proc/PID/stat; 0: there is none. */
@@ -193,7 +194,7 @@ static enum status last_words(struct mpi_link *l)
         fail_restore(&ended);
     else
         l->lost = -1;
-    return ST_DEVICE;
+    return st == ST_OK ? ST_DEVICE : st;
 }
 
 /* Tells all ranks that this one waits, and in which call. */
@@ -369,24 +370,26 @@ static enum status run(void *link, struct collective_call *c)
 }
 
 /* Sends the sentence to all others; what is not taken within a second is lost with this process. */
-static void fail_others(void *link)
+static void fail_others(void *link, enum status st)
 {
     struct mpi_link *l = link;
-    struct failure f;
-    char text[sizeof f.message], name[160];
+    char name[160];
     const struct timespec pause = {.tv_nsec = 1000000};
     int done = 0;
     if (l->failed) { /* another rank has told all, or was lost: rank 0 sees that one first */
         if (l->lost > 0 && l->rank > 0) sleep(1);
         return;
     }
-    MPI_Request *request = HEAP_NEW(MPI_Request, l->ranks); /* MPI may read it until the end */
+    MPI_Request *request = HEAP_NEW(MPI_Request, l->ranks); /* MPI may read both until the end */
+    char *text = HEAP_NEW(char, FAILURE);
     l->failed = true;
-    snprintf(text, sizeof text, "%s: %s", name_of(l, l->rank, name), fail_message());
+    text[0] = (char)st;
+    snprintf(text + 1, FAILURE - 1, "%s: %s", name_of(l, l->rank, name), fail_message());
     int sent = 0;
     for (int r = 0; r < l->ranks; r++)
         if (r != l->rank)
-            mpi.Isend(text, (int)strlen(text), mpi.bytes, r, TAG_FAIL, mpi.world, &request[sent++]);
+            mpi.Isend(text, 1 + (int)strlen(text + 1), mpi.bytes, r, TAG_FAIL, mpi.world,
+                      &request[sent++]);
     for (int ms = 0; ms < 1000 && !done; ms++) {
         mpi.Testall(sent, request, &done, MPI_STATUSES_IGNORE);
         nanosleep(&pause, NULL);

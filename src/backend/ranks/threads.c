@@ -18,8 +18,8 @@ struct team {
     int64_t meetings; /* at which all have arrived */
     int64_t met_ns;   /* the time of the last one */
     int arrived;
-    int working; /* ranks that may use the memory of others */
-    bool failed;
+    int working;    /* ranks that may use the memory of others */
+    enum status st; /* of the first failure */
     struct failure why;
     struct member {
         struct team *team;
@@ -31,10 +31,10 @@ struct team {
     } member[];
 };
 
-static void fail_team(struct team *t)
+static void fail_team(struct team *t, enum status st)
 {
-    if (!t->failed) fail_keep(&t->why);
-    t->failed = true;
+    if (t->st == ST_OK) fail_keep(&t->why);
+    if (t->st == ST_OK) t->st = st;
     pthread_cond_broadcast(&t->met);
 }
 
@@ -44,8 +44,16 @@ static enum status fail_late(struct team *t)
     while (first < t->ranks && t->member[first].here) first++;
     enum status st = fail(ST_DEVICE, "rank %d did not answer for %lld s (rank_timeout)", first,
                           (long long)t->timeout_s);
-    fail_team(t);
+    fail_team(t, st);
     return st;
+}
+
+static struct timespec after_timeout(const struct team *t)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += t->timeout_s;
+    return end;
 }
 
 /* Returns when all ranks have arrived, who then may work on the memory of all, until they leave.
@@ -53,14 +61,12 @@ static enum status fail_late(struct team *t)
 static enum status meet(struct member *m)
 {
     struct team *t = m->team;
-    struct timespec end;
     enum status st = ST_OK;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += t->timeout_s;
     pthread_mutex_lock(&t->mutex);
+    struct timespec end = after_timeout(t);
     int64_t meeting = t->meetings;
     m->here = true;
-    if (!t->failed && ++t->arrived == t->ranks) {
+    if (t->st == ST_OK && ++t->arrived == t->ranks) {
         for (int r = 0; r < t->ranks; r++) t->member[r].here = false;
         t->arrived = 0;
         t->working += t->ranks;
@@ -69,16 +75,16 @@ static enum status meet(struct member *m)
         pthread_cond_broadcast(&t->met);
     }
     bool patient = m->call.what == COLLECTIVE_TELL && m->rank > 0;
-    while (t->meetings == meeting && !t->failed && st == ST_OK) {
+    while (t->meetings == meeting && t->st == ST_OK && st == ST_OK) {
         if (patient)
             pthread_cond_wait(&t->met, &t->mutex);
         else if (pthread_cond_timedwait(&t->met, &t->mutex, &end) == ETIMEDOUT &&
-                 t->meetings == meeting && !t->failed)
+                 t->meetings == meeting && t->st == ST_OK)
             st = fail_late(t);
     }
     if (t->meetings == meeting && st == ST_OK) {
         fail_restore(&t->why);
-        st = ST_DEVICE;
+        st = t->st;
     }
     pthread_mutex_unlock(&t->mutex);
     return st;
@@ -214,10 +220,9 @@ static enum status end_part(struct member *m)
     return memory_of(m)->mark(m->call.of_rank);
 }
 
-static void tell_failure(struct member *m)
+static void tell_failure(struct member *m, enum status st)
 {
-    (void)!fail_in(ST_DEVICE, "rank %d", m->rank);
-    fail_team(m->team);
+    fail_team(m->team, fail_in(st, "rank %d", m->rank));
 }
 
 static enum status meet_and(struct member *m, enum status (*part)(struct member *m))
@@ -227,7 +232,7 @@ static enum status meet_and(struct member *m, enum status (*part)(struct member 
     enum status st = part(m);
     if (st != ST_OK) {
         pthread_mutex_lock(&t->mutex);
-        tell_failure(m);
+        tell_failure(m, st);
         pthread_mutex_unlock(&t->mutex);
     }
     leave(t);
@@ -243,14 +248,17 @@ static enum status run(void *link, struct collective_call *c)
     return meet_and(m, end_part);
 }
 
-/* The caller may then release its memory: no rank works on it. */
-static void fail_others(void *link)
+/* The caller may then release its memory: no rank works on it, unless one hangs. */
+static void fail_others(void *link, enum status st)
 {
     struct member *m = link;
     struct team *t = m->team;
+    int waited = 0;
     pthread_mutex_lock(&t->mutex);
-    tell_failure(m);
-    while (t->working > 0) pthread_cond_wait(&t->met, &t->mutex);
+    struct timespec end = after_timeout(t);
+    tell_failure(m, st);
+    while (t->working > 0 && waited != ETIMEDOUT)
+        waited = pthread_cond_timedwait(&t->met, &t->mutex, &end);
     pthread_mutex_unlock(&t->mutex);
 }
 

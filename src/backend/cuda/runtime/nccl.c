@@ -98,7 +98,8 @@ static void doze(struct nccl *n)
     pthread_cond_timedwait(&n->changed, &n->mutex, &t);
 }
 
-/* Another rank that ended says more than NCCL, so it comes first. */
+/* Another rank that ended says more than NCCL, so it comes first. A rank whose file failed has left
+ * the step of this one undone, which is an error of the device here. */
 static enum status look(struct nccl *n)
 {
     static const int64_t usual_ns = 500000000;
@@ -106,7 +107,9 @@ static enum status look(struct nccl *n)
     int64_t waited_ns = clock_ns() - n->since_ns;
     n->library->ncclCommGetAsyncError(n->comm, &error);
     bool broken = error != NCCL_SUCCESS && error != NCCL_IN_PROGRESS;
-    if (broken || waited_ns > usual_ns) TRY(communicator_look(n->communicator, waited_ns));
+    enum status st = ST_OK;
+    if (broken || waited_ns > usual_ns) st = communicator_look(n->communicator, waited_ns);
+    if (st != ST_OK) return st == ST_NUMERIC ? st : ST_DEVICE;
     return broken ? check(n, error, "sum over the ranks") : ST_OK;
 }
 
@@ -125,13 +128,16 @@ static void *work(void *user)
     pthread_cond_broadcast(&n->changed);
     while (r == NCCL_SUCCESS && n->st == ST_OK && !n->closing) {
         doze(n);
-        if (!n->waiters || (n->st = look(n)) == ST_OK) continue;
+        if (n->waiters) n->st = look(n);
+    }
+    comm broken = n->st != ST_OK ? n->comm : NULL;
+    if (broken) {
         fail_keep(&n->why);
         n->failed = true;
-        n->library->ncclCommAbort(n->comm);
         n->comm = NULL;
     }
     pthread_mutex_unlock(&n->mutex);
+    if (broken) n->library->ncclCommAbort(broken); /* it waits until captured graphs are freed */
     return NULL;
 }
 
