@@ -300,7 +300,6 @@ static enum status run_own(const struct words *w, const struct lab_options *o,
     bool cpu = !o->device.backend->texts, done = false;
     char **words = w->argv;
     enum status st = ST_OK;
-    interrupt_catch();
     if (cpu) st = lab_own_compile(o->own->own, o->form, &library, a);
     if (interrupt_noted()) st = fail(ST_INTERRUPTED, "stopped while %s was compiled", name);
     if (library) words = lab_with_word(words, arena_printf(a, "--library=%s", library), a);
@@ -315,7 +314,6 @@ static enum status run_own(const struct words *w, const struct lab_options *o,
         done = !left_out;
     }
     if (library) lab_own_remove(library);
-    interrupt_release();
     return st != ST_OK || done ? st : run_ladder(w, o, size, sizes, left_out, a);
 }
 
@@ -421,14 +419,12 @@ static enum status wait_for_change(const char *path, struct stat *seen)
 {
     enum { LOOK_US = 200000 };
     struct stat now = *seen;
-    interrupt_catch();
     while (!interrupt_noted() &&
            (stat(path, &now) != 0 ||
             (now.st_mtim.tv_sec == seen->st_mtim.tv_sec && now.st_size == seen->st_size &&
              now.st_mtim.tv_nsec == seen->st_mtim.tv_nsec && now.st_ino == seen->st_ino)))
         usleep(LOOK_US);
     bool stopped = interrupt_noted();
-    interrupt_release();
     *seen = now;
     return stopped ? fail(ST_INTERRUPTED, "stopped watching %s", path) : ST_OK;
 }

@@ -1,5 +1,4 @@
 /* strobe lab memory: the memory hierarchy of a CPU or a GPU, measured and drawn. */
-#include "base/interrupt.h"
 #include "base/load.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -111,11 +110,9 @@ static enum status run(const struct words *w, struct arena *a)
     struct load load = load_start();
     o.each = progress_share;
     o.user = &progress;
-    interrupt_catch();
     progress_start(&progress, "lab memory", 0, PROGRESS_WHOLE);
     enum status st = memory_measure(&o, r, a);
     progress_end(&progress);
-    interrupt_release();
     return st == ST_OK ? finish(r, w, &load, a) : st;
 }
 

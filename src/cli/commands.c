@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/str.h"
 #include "cli/version.h"
 #include "config/config.h"
@@ -9,6 +10,7 @@
 #include "train/origin.h"
 #include "view/ceilings.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -157,10 +159,31 @@ static int join_words(int argc, char **argv, struct arena *a)
     return words;
 }
 
+/* For these Ctrl-C is a flag that they poll (base/interrupt.h): they print what they have. */
+static const char *const measuring[] = {"profile", "ladder", "machine", "bench", "lab"};
+
+static bool is_measuring(const struct command *c)
+{
+    for (int i = 0; i < COUNT_OF(measuring); i++)
+        if (!strcmp(c->name, measuring[i])) return true;
+    return false;
+}
+
+static enum status run_until_stopped(const struct command *c, int argc, char **argv)
+{
+    interrupt_catch();
+    enum status st = c->run(argc, argv);
+    if (st == ST_OK && interrupt_noted() && interrupt_noted() != SIGPIPE)
+        st = fail(ST_INTERRUPTED, "stopped: the results are those of what was measured so far");
+    interrupt_release();
+    return st;
+}
+
 enum status command_run(const struct command *c, int argc, char **argv)
 {
     struct arena a = {0};
-    enum status st = c->run(join_words(argc, argv, &a), argv);
+    enum status st = is_measuring(c) ? run_until_stopped(c, join_words(argc, argv, &a), argv)
+                                     : c->run(join_words(argc, argv, &a), argv);
     arena_release(&a);
     if (st != ST_HELP) return st;
     print_help(c);

@@ -179,6 +179,17 @@ static void add_levels(struct memory_run *r, struct arena *a)
     add_memory(r, !r->gpu ? "DRAM" : r->facts.memory_bits >= 1024 ? "HBM" : "device memory");
 }
 
+/* Drops the sizes at the end of which nothing was measured before Ctrl-C. */
+static void drop_missing(struct memory_run *r)
+{
+    bool found = false;
+    for (; r->sizes > 0 && !found; r->sizes -= !found) {
+        int last = r->sizes - 1;
+        found = isfinite(r->ns[last]);
+        for (int c = 0; c < r->curves; c++) found |= isfinite(r->curve[c].rate[last]);
+    }
+}
+
 enum status memory_measure(const struct memory_options *o, struct memory_run *ret, struct arena *a)
 {
     *ret = (struct memory_run){.options = o, .clock_hz = NAN};
@@ -187,7 +198,10 @@ enum status memory_measure(const struct memory_options *o, struct memory_run *re
     for (int i = 0; i < MEMORY_SIZES; i++) ret->ns[i] = ret->clocks[i] = ret->clock_bytes[i] = NAN;
     for (int c = 0; c < MEMORY_CURVES; c++)
         for (int i = 0; i < MEMORY_SIZES; i++) ret->curve[c].rate[i] = NAN;
-    TRY(ret->gpu ? memory_run_gpu(ret, a) : memory_run_cpu(ret, a));
+    enum status st = ret->gpu ? memory_run_gpu(ret, a) : memory_run_cpu(ret, a);
+    ret->stopped = st == ST_INTERRUPTED;
+    if (ret->stopped) drop_missing(ret);
+    if (!ret->stopped || !ret->sizes) TRY(st);
     add_levels(ret, a);
     if (ret->host_link.name) ret->level[ret->levels++] = ret->host_link;
     return ST_OK;

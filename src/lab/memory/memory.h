@@ -68,6 +68,7 @@ struct memory_run {
     double clock_hz; /* of a core or an SM, measured; NAN: unknown */
     int64_t size[MEMORY_SIZES];
     int sizes;
+    bool stopped; /* by Ctrl-C: the larger sizes, and on a GPU maybe the latency, are missing */
     struct memory_curve curve[MEMORY_CURVES];
     int curves;
     double ns[MEMORY_SIZES], clocks[MEMORY_SIZES]; /* latency by size; NAN: not measured */
@@ -83,7 +84,8 @@ struct memory_run {
     double l2_copy_rate; /* GPU only: bytes/s read and written by a copy within L2; NAN: unknown */
 };
 
-/* Measures the device. ST_INTERRUPTED: Ctrl-C ended it. ST_NUMERIC: a result is wrong. */
+/* Measures the device. ST_INTERRUPTED: Ctrl-C ended it before any size was measured. ST_NUMERIC: a
+ * result is wrong. */
 enum status memory_measure(const struct memory_options *o, struct memory_run *ret, struct arena *a);
 
 /* --- functions that tests call ---------------------------------------------------------------- */

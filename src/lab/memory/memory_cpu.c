@@ -339,8 +339,8 @@ static enum status measure(struct work *w)
         TRY(measure_rates(w, i));
         tell(r, i, SHARE_OF_RATES, "latency");
         TRY(measure_latency(w, i));
+        r->clock_hz = stats_of(w->clock_hz, i + 1).median;
     }
-    r->clock_hz = stats_of(w->clock_hz, r->sizes).median;
     return ST_OK;
 }
 
