@@ -64,6 +64,7 @@ struct memory_run {
     const struct memory_options *options;
     bool gpu;
     int units; /* threads, or multiprocessors */
+    int cores; /* that have own caches: as many as units, but not more than the machine has */
     struct device_facts facts;
     double clock_hz; /* of a core or an SM, measured; NAN: unknown */
     int64_t size[MEMORY_SIZES];
@@ -104,6 +105,9 @@ int memory_plateaus(const int64_t *size, const double *cost, int n,
  * is near. The last plateau has no end and is not used. */
 void memory_match(const int64_t *size, const struct memory_plateau *p, int plateaus,
                   const struct memory_cache *cache, int caches, int *ret);
+
+/* Sets the levels from the curves, the latency and r->cache. Called by memory_measure. */
+void memory_set_levels(struct memory_run *r, struct arena *a);
 
 /* A random permutation with one cycle (Sattolo): element i leads to ret[i]. The cycle visits all of
  * a group of `group` neighbouring elements before it enters the next group, as in Google's

@@ -560,7 +560,7 @@ static enum status measure(struct work *w)
 enum status memory_run_gpu(struct memory_run *r, struct arena *a)
 {
     struct work w = {.r = r, .a = a, .backend = r->options->device.backend};
-    r->units = r->facts.processors;
+    r->units = r->cores = r->facts.processors;
     add_registers(r);
     add_caches(r);
     name_curves(r);
