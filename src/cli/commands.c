@@ -51,7 +51,7 @@ static const struct command commands[] = {
      NULL, "strobe profile configs/shakespeare_char_cpu.conf --by=family"},
     {"ladder",  cmd_ladder,  "CONFIG|RUN [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too; with --ranks=N the ways to sum gradients",
      NULL, "strobe ladder configs/shakespeare_char_cpu.conf"},
-    {"machine", cmd_machine, "[--quick]",                      "measure the peak speed of matmuls and copies on this machine",
+    {"machine", cmd_machine, "[--quick]",                      "measure the peak speed of matmuls and copies on this machine, in about 3 minutes",
      NULL, "strobe machine --quick"},
     {"bench",   cmd_bench,   "CONFIG|RUN ...|--suite=NAME|kernels|attention [--key=value,...]", "time a training step and its matmuls alone; a grid of steps and their parts; a suite of an assignment; or kernels or attention alone",
      NULL, "strobe bench configs/shakespeare_char_cpu.conf --block_size=64,128 --phase=forward,backward"},

@@ -60,6 +60,11 @@ STROBE_LOG=info $STROBE lab memory --device=cpu --largest=256KiB --limit=1 --sam
 grep -q 'still show the run of 1999-.*because this one was shorter' log || fail "no line: $(cat log)"
 grep '^L1 ' new >l1 && grep -qFf l1 info || fail "another table: $(cat info)"
 $STROBE machine --device=cpu --quick | grep -qFf l1 || fail "machine does not show the table"
+# The record is that of a number of threads, and so is the advice.
+n=$(($(nproc) + 1))
+$STROBE machine --device=cpu --threads=$n --quick >machine 2>/dev/null || fail "machine, $n threads"
+grep -q "not measured yet; strobe lab memory --device=cpu --threads=$n measures" machine ||
+    fail "the advice: $(cat machine)"
 echo '{' >cache/strobe/memory.json
 $info 2>/dev/null | grep -q 'not measured yet' || fail "info with a damaged file"
 $STROBE lab | grep -q '^lab memory ' || fail "strobe lab does not name it"
