@@ -82,11 +82,11 @@ const char *judge_words(const struct judgement *j, const char *first, struct are
         return arena_printf(a, "is as fast%s as %s, within %.0f %% (%s)", per, first,
                             100 * (VERDICT_LEAST - 1), how);
     if (v->kind == VERDICT_UNCERTAIN && j->how == JUDGED_IN_TURNS && v->pairs < VERDICT_PAIRS)
-        how =
-            arena_printf(a, "in %d turns of the %d that a verdict needs", v->pairs, VERDICT_PAIRS);
+        how = arena_printf(a, "%d turn%s measured; a verdict needs %d", v->pairs,
+                           v->pairs == 1 ? " was" : "s were", VERDICT_PAIRS);
     if (v->kind == VERDICT_UNCERTAIN && !(isfinite(v->high) && v->low > 0))
-        return arena_printf(a, "cannot be told apart in speed%s from %s (too few times, %s)", per,
-                            first, how);
+        return arena_printf(a, "cannot be told apart in speed%s from %s (%s%s)", per, first,
+                            j->how == JUDGED_IN_TURNS ? "" : "too few times, ", how);
     if (v->kind == VERDICT_UNCERTAIN)
         return arena_printf(a,
                             "cannot be told apart in speed%s from %s (%.2f to %.2f times as fast, "

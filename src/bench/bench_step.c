@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "measure/random_step.h"
 
 bool matmuls_include(enum op op)
@@ -47,9 +48,14 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
     struct matmuls sum = {0};
     double *step = ARENA_NEW(&a, double, steps), *matmuls = ARENA_NEW(&a, double, steps);
     double *ratio = ARENA_NEW(&a, double, steps), step_ms;
+    int taken = 0;
     enum status st = ST_OK;
     TRY_OUT(st, random_step_init(&random_step, e, &a));
-    for (int i = -warmup; i < steps; i++) {
+    for (int i = -warmup; i < steps && !(taken && interrupt_noted()); i++) {
+        if (interrupt_noted()) {
+            st = fail(ST_INTERRUPTED, "interrupted before the first measured step");
+            goto out;
+        }
         TRY_OUT(st, random_step_run(&random_step, i + warmup, NULL, &step_ms));
         int64_t start = clock_ns();
         TRY_OUT(st, matmuls_of_step(&random_step, &sum));
@@ -63,10 +69,11 @@ enum status bench_step_run(struct engine *e, int warmup, int steps,
         step[i] = step_ms;
         matmuls[i] = matmuls_ms;
         ratio[i] = step_ms / matmuls_ms;
+        taken = i + 1;
     }
-    ret->step = stats_of(step, steps);
-    ret->matmuls = stats_of(matmuls, steps);
-    ret->ratio = stats_of(ratio, steps);
+    ret->step = stats_of(step, taken);
+    ret->matmuls = stats_of(matmuls, taken);
+    ret->ratio = stats_of(ratio, taken);
     ret->matmul_flops = sum.flops;
 out:
     random_step_close(&random_step);

@@ -3,6 +3,7 @@
 #include "base/interrupt.h"
 #include "base/load.h"
 #include "base/log.h"
+#include "bench/forecast.h"
 #include "bench/product_error.h"
 #include "engine/device.h"
 #include "measure/random_crew.h"
@@ -152,6 +153,26 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
     return random_step_bytes(&r->config, c->o->vocab, EXTENT_STEP, ret_bytes);
 }
 
+static struct bench_cell step_of(const struct climbing *c, const struct config *config)
+{
+    return (struct bench_cell){
+        .config = *config, .vocab = c->o->vocab, .lines = 1u << BENCH_STEP, .steps = 1};
+}
+
+/* Lowers batch_that_fits to what this rung, which needs too much memory, can have; on a CPU. */
+static void find_batch(struct climbing *c, const struct config *config)
+{
+    struct bench_cell cell = step_of(c, config);
+    unsigned lines;
+    int64_t *least = &c->l->batch_that_fits, *batch = &cell.config.data.batch_size;
+    struct failure kept;
+    if (!c->device.backend->host_memory) return;
+    fail_keep(&kept);
+    enum status st = forecast_fit(&cell, c->o->room, true, &lines);
+    fail_restore(&kept);
+    if (st == ST_OK && lines == cell.lines && (!*least || *batch < *least)) *least = *batch;
+}
+
 static enum status find_rungs(struct climbing *c)
 {
     const struct config *before = c->o->config;
@@ -165,6 +186,7 @@ static enum status find_rungs(struct climbing *c)
         if (st == ST_OK) {
             before = &r->config;
             st = random_step_check_memory(&r->config, c->o->vocab, EXTENT_STEP, bytes, c->o->room);
+            if (st != ST_OK) find_batch(c, &r->config);
         }
         if (st == ST_OK)
             c->climb[c->climbs++] = (struct climb){.rung = r, .bytes = bytes};
@@ -255,6 +277,13 @@ static void show(void *user, double done_ms, double expected_ms)
     if (c->o->each) c->o->each(c->o->user, share, warm ? what : "warming up");
 }
 
+static void show_opening(const struct climbing *c, int at)
+{
+    double share = c->l->order == LADDER_IN_TURN ? 0 : (double)at / c->climbs;
+    const char *name = c->climb[at].rung->name;
+    if (c->o->each) c->o->each(c->o->user, share, arena_printf(c->a, "opening %s", name));
+}
+
 /* Decrease of free device memory since the rung was opened, including captured graphs. */
 static int64_t taken(const struct climbing *c, const struct climb *one)
 {
@@ -277,6 +306,7 @@ static enum status climb(struct climbing *c, int first, int n)
     for (int i = 0; i < n; i++) {
         struct climb *one = &c->climb[first + i];
         if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
+        show_opening(c, first + i);
         TRY(open_climb(c, one));
         contender[i] =
             (struct contender){.sample = step, .user = one, .parts = 1, .one_by_one = true};
@@ -300,9 +330,24 @@ static enum status climb(struct climbing *c, int first, int n)
 static enum ladder_order order_of(const struct climbing *c)
 {
     if (!c->device.backend->host_memory) return LADDER_WARM;
-    int64_t bytes = 0;
-    for (int i = 0; i < c->climbs; i++) bytes += c->climb[i].bytes;
-    return c->o->room < 0 || bytes <= c->o->room ? LADDER_IN_TURN : LADDER_NO_ROOM;
+    return c->o->room < 0 || c->l->bytes <= c->o->room / 2 ? LADDER_IN_TURN : LADDER_NO_ROOM;
+}
+
+/* The time of all rungs as rounds_run will run them; 0: unknown. */
+static double expected_ms(const struct climbing *c)
+{
+    const struct machine *m = c->o->machine;
+    const double slow_ms = 500;
+    double all = 0;
+    if (!c->device.backend->host_memory || !m->peaks || !m->copies) return 0;
+    for (int i = 0; i < c->climbs; i++) {
+        struct bench_cell cell = step_of(c, &c->climb[i].rung->config);
+        double ms, least = c->o->steps < LEAST ? c->o->steps : LEAST;
+        if (forecast_ms(&cell, cell.lines, m, &ms) != ST_OK) return 0;
+        double samples = ms > c->o->limit_ms ? 1 : fmax(c->o->limit_ms / fmax(ms, 1e-6), least);
+        all += ms * (fmin(samples, c->o->steps) + (ms > slow_ms ? 1 : warmup_of_host.runs));
+    }
+    return all;
 }
 
 static double clock_of(const struct ladder_rung *r)
@@ -403,7 +448,11 @@ enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struc
     TRY(device_of(o->config, &c.device));
     TRY(find_rungs(&c));
     add_errors(&c);
+    for (int i = 0; i < c.climbs; i++) ret->bytes += c.climb[i].bytes;
+    ret->room = o->room;
     ret->order = order_of(&c);
+    ret->expected_ms = expected_ms(&c);
+    if (o->begin) o->begin(ret);
     int together = ret->order == LADDER_IN_TURN ? c.climbs : 1;
     struct load load = load_start();
     for (int i = 0; i < c.climbs && st == ST_OK; i += together) {

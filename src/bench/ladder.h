@@ -1,8 +1,8 @@
 /* ladder.h - times a training step at each rung; each rung changes one setting of the rung before.
  *
  * On a CPU the rungs run in interleaved rounds, so that clock drift favours none. On a GPU, or if
- * the rungs do not all fit in memory, they run one after another. All rungs start from the same
- * weights and see the same random tokens. CPU and GPU have different ladders, but rungs with the
+ * all rungs together need more than half of the memory, they run one after another. All rungs start
+ * from the same weights and see the same random tokens. CPU and GPU have different ladders, but rungs with the
  * same name have the same settings. Several ranks have a third ladder, whose rungs differ in how
  * gradients are summed. */
 #ifndef BENCH_LADDER_H
@@ -47,7 +47,11 @@ struct ladder {
     /* The mfu or plan_share of a rung is above 1: the peak was measured too low. */
     bool peak_exceeded;
     enum ladder_order order;
-    double others; /* share of the processors that other programs used; NAN: unknown */
+    int64_t bytes, room; /* planned memory of all rungs together; that of ladder_options */
+    /* If rungs need too much memory: the largest batch_size with which they fit; else 0. */
+    int64_t batch_that_fits;
+    double expected_ms; /* of all rungs, on a CPU that is otherwise idle; 0: unknown */
+    double others;      /* share of the processors that other programs used; NAN: unknown */
 };
 
 struct ladder_options {
@@ -57,6 +61,7 @@ struct ladder_options {
     int steps;       /* per rung */
     double limit_ms; /* per rung; a slow rung runs fewer steps (rounds.h) */
     const struct machine *machine;
+    void (*begin)(const struct ladder *l); /* before the first rung opens; may be NULL */
     void (*each)(void *user, double share, const char *what); /* progress 0 ... 1; may be NULL */
     void *user;
 };

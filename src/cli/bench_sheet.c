@@ -252,10 +252,7 @@ enum status bench_sheet_run(const struct bench_words *w, struct arena *a)
         TRY(ceilings_get(&m, &x.device, a));
         r->machine = &m;
     }
-    interrupt_catch();
-    enum status st = measure(&x, w, a);
-    interrupt_release();
-    return st;
+    return measure(&x, w, a);
 }
 
 enum status bench_sheet_list(const struct table_form *f, struct arena *a)

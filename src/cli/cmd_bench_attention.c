@@ -1,6 +1,5 @@
 /* strobe bench attention: flash and unfused attention over lengths, head sizes and masks,
  * forward and backward; a table and a picture. */
-#include "base/interrupt.h"
 #include "base/isa.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -244,9 +243,7 @@ static enum status run(struct options *o, struct arena *a)
     o->run.room = free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
     o->run.each = show;
     o->run.user = &progress;
-    interrupt_catch();
     enum status st = bench_attention_run(&o->run, &cell, &v.cells, a);
-    interrupt_release();
     if (progress.what) progress_end(&progress);
     v.stopped = st == ST_INTERRUPTED;
     if (!v.stopped) TRY(st);

@@ -1,6 +1,5 @@
 /* strobe lab bpe: text to tokens, each rung with one more idea. */
 #include "base/file.h"
-#include "base/interrupt.h"
 #include "base/load.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -116,11 +115,9 @@ static enum status run(const struct words *w, struct arena *a)
     if (w->isa) TRY(isa_limit_word(w->isa));
     TRY(tokenizers_find(&t, w->tokenizer, a));
     TRY(read_text(w, &o, &from, a));
-    interrupt_catch();
     progress_start(&progress, "lab bpe", 0, PROGRESS_WHOLE);
     enum status st = bpe_run(&o, &r, a);
     progress_end(&progress);
-    interrupt_release();
     return st == ST_OK ? finish(&r, from, w, &load, a) : st;
 }
 

@@ -120,7 +120,7 @@ enum status cmd_lab_add(int argc, char **argv)
     if (format == NARROW_FORMATS)
         return fail(ST_USAGE,
                     "--dtype must be float16, bfloat16, tf32, float32, e4m3 or e5m2; found %s",
-                    dtype);
+                    *dtype ? dtype : "an empty word");
     for (int i = 0; i < 2; i++) TRY(read_number(word[i], &x[i]));
     struct arena a = {0};
     struct addition sum;

@@ -108,7 +108,8 @@ static enum status read_type(const char *word, const struct device *d, enum dtyp
     if (word && !strcmp(word, "bfloat16"))
         *ret = DT_BF16;
     else if (word && strcmp(word, "float32") != 0)
-        return fail(ST_USAGE, "--dtype must be float32 or bfloat16; found %s", word);
+        return fail(ST_USAGE, "--dtype must be float32 or bfloat16; found %s",
+                    *word ? word : "an empty word");
     TRY(backend_target(d->backend, d->number, &target));
     const char *why =
         d->backend->devices.refuses ? d->backend->devices.refuses(&target, *ret, false) : NULL;

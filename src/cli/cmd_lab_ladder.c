@@ -73,17 +73,20 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
     }
     int bytes = (int)strcspn(wrong, ",");
     if (*ret_n == LAB_VIEW_SIZES) bytes = (int)strlen(wrong = words);
-    const char *const *name = ladder->sizes;
-    return fail(
-        ST_USAGE,
-        "--size takes up to %d sizes %s%s%s%s%s, each with a product of at most 2^%d, as in "
-        "%s; found %.*s",
-        LAB_VIEW_SIZES, name[0], name[1] ? "x" : "", name[1] ? name[1] : "",
-        name[1] && name[2] ? "x" : "", name[1] && name[2] ? name[2] : "", exponent_of_sizes(),
-        !name[1]  ? "4096,65536"
-        : name[2] ? "4096x1024x64,512x512x512"
-                  : "4096x1024,512x512",
-        bytes ? bytes : 7, bytes ? wrong : "nothing");
+    struct arena a = {0};
+    const char *names = "", *cpu = "", *gpu = "";
+    for (int i = 0; i < LAB_SIZES && ladder->sizes[i]; i++) {
+        names = arena_printf(&a, "%s%s%s", names, i ? " x " : "", ladder->sizes[i]);
+        cpu = arena_printf(&a, "%s%s%lld", cpu, i ? "x" : "", (long long)ladder->cpu[i]);
+        gpu = arena_printf(&a, "%s%s%lld", gpu, i ? "x" : "", (long long)ladder->gpu[i]);
+    }
+    enum status st = fail(ST_USAGE,
+                          "--size takes up to %d sizes, %s, each at least 1 and with a product of "
+                          "at most 2^%d, as in %s,%s; found %.*s",
+                          LAB_VIEW_SIZES, names, exponent_of_sizes(), cpu, gpu, bytes ? bytes : 7,
+                          bytes ? wrong : "nothing");
+    arena_release(&a);
+    return st;
 }
 
 static enum status read_limit(const char *name, int64_t given, int64_t most, int64_t *ret)
@@ -119,7 +122,7 @@ static enum status read_type(const struct words *w, const struct device *d, enum
     while (i < COUNT_OF(all) && strcmp(w->dtype, lab_type_name(all[i]))) i++;
     if (i == COUNT_OF(all) || !(types & all[i]))
         return fail(ST_USAGE, "--dtype must be float32%s or bfloat16; found %s",
-                    types & LAB_TF32 ? ", tf32" : "", w->dtype);
+                    types & LAB_TF32 ? ", tf32" : "", *w->dtype ? w->dtype : "an empty word");
     *ret = all[i];
     if (*ret != LAB_F32 && !d->backend->texts)
         return fail(ST_UNSUPPORTED,
@@ -300,7 +303,6 @@ static enum status run_own(const struct words *w, const struct lab_options *o,
     bool cpu = !o->device.backend->texts, done = false;
     char **words = w->argv;
     enum status st = ST_OK;
-    interrupt_catch();
     if (cpu) st = lab_own_compile(o->own->own, o->form, &library, a);
     if (interrupt_noted()) st = fail(ST_INTERRUPTED, "stopped while %s was compiled", name);
     if (library) words = lab_with_word(words, arena_printf(a, "--library=%s", library), a);
@@ -315,7 +317,6 @@ static enum status run_own(const struct words *w, const struct lab_options *o,
         done = !left_out;
     }
     if (library) lab_own_remove(library);
-    interrupt_release();
     return st != ST_OK || done ? st : run_ladder(w, o, size, sizes, left_out, a);
 }
 
@@ -421,14 +422,12 @@ static enum status wait_for_change(const char *path, struct stat *seen)
 {
     enum { LOOK_US = 200000 };
     struct stat now = *seen;
-    interrupt_catch();
     while (!interrupt_noted() &&
            (stat(path, &now) != 0 ||
             (now.st_mtim.tv_sec == seen->st_mtim.tv_sec && now.st_size == seen->st_size &&
              now.st_mtim.tv_nsec == seen->st_mtim.tv_nsec && now.st_ino == seen->st_ino)))
         usleep(LOOK_US);
     bool stopped = interrupt_noted();
-    interrupt_release();
     *seen = now;
     return stopped ? fail(ST_INTERRUPTED, "stopped watching %s", path) : ST_OK;
 }

@@ -1,5 +1,4 @@
 /* strobe lab memory: the memory hierarchy of a CPU or a GPU, measured and drawn. */
-#include "base/interrupt.h"
 #include "base/load.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -77,6 +76,28 @@ static void print(const struct memory_run *r, struct sheet *s, const struct word
     command_print(&picture);
 }
 
+/* Why the run tells less than one with the defaults on an idle machine. */
+static enum memory_doubt doubt_of(const struct memory_run *r, const struct words *w, double others)
+{
+    char words[LOAD_WORDS];
+    if (r->stopped || w->largest || w->limit < LIMIT || w->samples < SAMPLES)
+        return MEMORY_RESTRICTED;
+    return !r->gpu && load_words(others, words) ? MEMORY_BUSY : MEMORY_WHOLE;
+}
+
+static void keep(const struct machine *m, const struct memory_run *r, const struct words *w,
+                 double others, struct arena *a)
+{
+    enum memory_doubt doubt = doubt_of(r, w, others);
+    const char *better;
+    if (memory_keep(m, r, doubt, &better, a) != ST_OK)
+        log_warning("strobe machine and strobe info will not show this: %s", fail_message());
+    else if (better)
+        log_info("strobe machine and strobe info still show the run of %.10s, because %s", better,
+                 doubt == MEMORY_BUSY ? "other programs were busy in this one"
+                                      : "this one was shorter, or had fewer sizes or samples");
+}
+
 static enum status finish(const struct memory_run *r, const struct words *w, struct load *load,
                           struct arena *a)
 {
@@ -89,8 +110,7 @@ static enum status finish(const struct memory_run *r, const struct words *w, str
     if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
     TRY(machine_identify(&m, &r->options->device, a));
     TRY(command_name_machine(&s, &r->options->device, w->command, a));
-    if (memory_keep(&m, r, a) != ST_OK)
-        log_warning("strobe machine and strobe info will not show this: %s", fail_message());
+    keep(&m, r, w, others, a);
     enum status st = w->save ? sheet_write(&s, w->save) : ST_OK;
     if (st == ST_OK && w->svg) st = draw(r, w->svg, a);
     print(r, &s, w, a);
@@ -111,11 +131,9 @@ static enum status run(const struct words *w, struct arena *a)
     struct load load = load_start();
     o.each = progress_share;
     o.user = &progress;
-    interrupt_catch();
     progress_start(&progress, "lab memory", 0, PROGRESS_WHOLE);
     enum status st = memory_measure(&o, r, a);
     progress_end(&progress);
-    interrupt_release();
     return st == ST_OK ? finish(r, w, &load, a) : st;
 }
 

@@ -44,7 +44,7 @@ enum status cmd_lab_occupancy(int argc, char **argv)
     struct lab_output output = {0};
     struct sweep_options o = {0};
     const struct opt options[] = {
-        DEVICE_OPTION(&device),
+        {"device", OPT_TEXT, &device, "NAME", "cuda or cuda:N (the first GPU)"},
         {"size", OPT_TEXT, &size, "SIZE",
          "bytes that a launch reads, as in 256MiB (16 times the last cache)"},
         {"samples", OPT_INT, &samples, "N", "timings of each row, at most (20)"},

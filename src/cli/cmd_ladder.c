@@ -7,6 +7,7 @@
 #include "cli/device.h"
 #include "cli/planned.h"
 #include "engine/device.h"
+#include "suite/announce.h"
 #include "suite/others.h"
 #include "view/ceilings.h"
 #include "view/ladder_view.h"
@@ -40,6 +41,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     o->run.room = free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
     o->run.config = &c;
     o->run.machine = &m;
+    o->run.begin = announce_ladder;
     o->run.each = progress_share;
     o->run.user = &progress;
     progress_start(&progress, "ladder", 0, PROGRESS_WHOLE);

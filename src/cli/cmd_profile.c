@@ -74,9 +74,7 @@ static enum status measure(const struct config *c, int64_t vocab, struct options
     o->run.user = &progress;
     progress_start(&progress, "profile", 0, o->run.warmup + 2 * o->run.steps);
     progress_show(&progress, 0, "planning");
-    interrupt_catch();
     enum status st = open_and_run(c, vocab, o, e, ret, a);
-    interrupt_release();
     progress_end(&progress);
     return st;
 }
@@ -214,13 +212,11 @@ static enum status profile_variants(const struct variants *v, int argc, char *co
         log_info("the variants do not fit in memory together: they are profiled one after the "
                  "other, so a drift of the machine between them does not cancel");
     enum status st = ST_OK;
-    interrupt_catch();
     if (together) st = turns_run(of, v->n, 1, true, a);
     for (int i = 0; i < v->n && !together && st == ST_OK; i++)
         st = child_run(of[i].words, of[i].name, true);
     if (st == ST_OK && interrupt_noted())
         st = fail(ST_INTERRUPTED, "stopped before all variants were profiled; repeat the command");
-    interrupt_release();
     return st;
 }
 

@@ -5,7 +5,8 @@
  *      handles -h), calls functions of other folders, and prints. It has no logic of its own.
  *      Results go to stdout, everything else to stderr. Add --json if programs may read the output.
  *   2. Its declaration below, its row in commands.c.
- *   3. `make test T=cli` runs the help of every row of the table. */
+ *   3. If it measures for long, its name in `measuring` of commands.c.
+ *   4. `make test T=cli` runs the help of every row of the table. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 

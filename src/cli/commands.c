@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/str.h"
 #include "cli/version.h"
 #include "config/config.h"
@@ -9,6 +10,7 @@
 #include "train/origin.h"
 #include "view/ceilings.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -49,7 +51,7 @@ static const struct command commands[] = {
      NULL, "strobe profile configs/shakespeare_char_cpu.conf --by=family"},
     {"ladder",  cmd_ladder,  "CONFIG|RUN [--key=value ...]",       "time a training step at each rung: fusion, bf16, flash attention, padded vocabulary; on a GPU TF32 and replay, too; with --ranks=N the ways to sum gradients",
      NULL, "strobe ladder configs/shakespeare_char_cpu.conf"},
-    {"machine", cmd_machine, "[--quick]",                      "measure the peak speed of matmuls and copies on this machine",
+    {"machine", cmd_machine, "[--quick]",                      "measure the peak speed of matmuls and copies on this machine, in about 3 minutes",
      NULL, "strobe machine --quick"},
     {"bench",   cmd_bench,   "CONFIG|RUN ...|--suite=NAME|kernels|attention [--key=value,...]", "time a training step and its matmuls alone; a grid of steps and their parts; a suite of an assignment; or kernels or attention alone",
      NULL, "strobe bench configs/shakespeare_char_cpu.conf --block_size=64,128 --phase=forward,backward"},
@@ -157,10 +159,31 @@ static int join_words(int argc, char **argv, struct arena *a)
     return words;
 }
 
+/* For these Ctrl-C is a flag that they poll (base/interrupt.h): they print what they have. */
+static const char *const measuring[] = {"profile", "ladder", "machine", "bench", "lab"};
+
+static bool is_measuring(const struct command *c)
+{
+    for (int i = 0; i < COUNT_OF(measuring); i++)
+        if (!strcmp(c->name, measuring[i])) return true;
+    return false;
+}
+
+static enum status run_until_stopped(const struct command *c, int argc, char **argv)
+{
+    interrupt_catch();
+    enum status st = c->run(argc, argv);
+    if (st == ST_OK && interrupt_noted() && interrupt_noted() != SIGPIPE)
+        st = fail(ST_INTERRUPTED, "stopped: the results are those of what was measured so far");
+    interrupt_release();
+    return st;
+}
+
 enum status command_run(const struct command *c, int argc, char **argv)
 {
     struct arena a = {0};
-    enum status st = c->run(join_words(argc, argv, &a), argv);
+    enum status st = is_measuring(c) ? run_until_stopped(c, join_words(argc, argv, &a), argv)
+                                     : c->run(join_words(argc, argv, &a), argv);
     arena_release(&a);
     if (st != ST_HELP) return st;
     print_help(c);

@@ -70,7 +70,6 @@ enum status lab_output_finish(const struct lab_output *o, const struct lab_origi
 void lab_series_begin(struct lab_series *s, const char *name, int runs)
 {
     *s = (struct lab_series){.runs = runs, .load = load_start()};
-    interrupt_catch();
     progress_start(&s->progress, name, 0, PROGRESS_WHOLE);
 }
 
@@ -91,7 +90,6 @@ void lab_series_end(struct lab_series *s)
         s->status = fail(ST_INTERRUPTED, "stopped: the table has what was measured so far");
     fail_keep(&s->why);
     progress_end(&s->progress);
-    interrupt_release();
 }
 
 enum status lab_series_status(const struct lab_series *s, enum status finished)

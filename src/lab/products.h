@@ -35,7 +35,7 @@ struct products_result {
     const struct products_kind *kind;
     const char *kernel; /* the row of the backend's table; NULL: emulated */
     double error, expected;
-    struct contender time; /* of a kernel */
+    struct contender time; /* of a kernel; its median is 0 if Ctrl-C came before */
 };
 
 struct products_run {
@@ -51,7 +51,7 @@ struct products_run {
  * rounded once; the k-th of K partial sums has the norm sqrt(k), so rounding all K sums counts as
  * (K + 1) / 2 roundings of the result. */
 double products_expected(const struct products_kind *kind, int64_t K);
-/* Runs every kind. ST_INTERRUPTED after Ctrl-C. */
+/* Runs every kind; after Ctrl-C *ret has what was measured. ST_INTERRUPTED: nothing was. */
 enum status products_run(const struct products_options *o, struct products_run *ret,
                          struct arena *a);
 

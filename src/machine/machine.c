@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/host.h"
+#include "base/interrupt.h"
 #include "base/isa.h"
 #include "base/threads.h"
 #include "engine/environment.h"
@@ -86,10 +87,15 @@ enum status machine_measure(struct machine *m, bool quick,
     return st;
 }
 
-void machine_work_done(struct machine_work *w, double share, const char *next)
+enum status machine_work_done(struct machine_work *w, double share, const char *next)
 {
+    if (interrupt_noted())
+        return fail(ST_INTERRUPTED,
+                    "stopped while the peaks of this %s were measured; nothing was stored",
+                    w->machine->gpu ? "GPU" : "machine");
     w->done += share;
     if (w->each) w->each(w->user, w->done, next);
+    return ST_OK;
 }
 
 const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p)

@@ -106,11 +106,11 @@ enum status machine_measure_copies(struct machine_work *w)
     for (int64_t bytes = SMALLEST; bytes <= share && sizes < MACHINE_COPIES; bytes *= 2) sizes++;
     for (int i = 0; i < sizes; i++) {
         int64_t bytes = i + 1 < sizes ? (int64_t)SMALLEST << i : 2 * c.room;
-        machine_work_done(w, 0, "copies");
+        TRY_OUT(st, machine_work_done(w, 0, "copies"));
         double all = rate(&c, m->threads, bytes / 2, w->quick);
         double one = m->threads > 1 ? rate(&c, 1, bytes / 2, w->quick) : all;
         m->copy[m->copies++] = (struct machine_copy){bytes, all, one};
-        machine_work_done(w, 0.5 / sizes, "copies");
+        TRY_OUT(st, machine_work_done(w, 0.5 / sizes, "copies"));
     }
     machine_make_ceilings(m);
 out:

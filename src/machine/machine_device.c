@@ -75,13 +75,13 @@ static enum status sizes(struct machine_work *w, struct copying *c, int64_t larg
     for (int64_t bytes = SMALLEST; bytes <= largest && sizes < MACHINE_COPIES; bytes *= 2) sizes++;
     for (int i = 0; i < sizes; i++) {
         struct machine_copy *copy = &m->copy[m->copies];
-        machine_work_done(w, 0, "copies");
+        TRY(machine_work_done(w, 0, "copies"));
         c->bytes = (SMALLEST << i) / 2;
         copy->bytes = 2 * c->bytes;
         TRY(faster(c, w->quick, &copy->moved));
         copy->moved_one = copy->moved;
         if (copy->moved > 0) m->copies++;
-        machine_work_done(w, 0.5 / sizes, "copies");
+        TRY(machine_work_done(w, 0.5 / sizes, "copies"));
     }
     machine_make_ceilings(m);
     return ST_OK;

@@ -213,10 +213,10 @@ static enum status search_type(struct search *s, struct machine_work *w, enum ma
     s->rate = 0;
     *best = (struct machine_peak){.precision = p};
     for (int i = 0; i < s->effort->shapes; i++) {
-        machine_work_done(w, 0, what);
+        TRY(machine_work_done(w, 0, what));
         for (int packed = 0; packed < 2; packed++)
             TRY(try_shape(s, p, s->effort->shape[i], packed, best));
-        machine_work_done(w, share / s->effort->shapes, what);
+        TRY(machine_work_done(w, share / s->effort->shapes, what));
     }
     return ST_OK;
 }

@@ -12,8 +12,9 @@ struct machine_work {
     double done; /* 0 ... 1 */
 };
 
-/* Adds `share` to w->done and reports it. Matmuls are half of the work, copies the other half. */
-void machine_work_done(struct machine_work *w, double share, const char *next);
+/* Adds `share` to w->done and reports it. Matmuls are half of the work, copies the other half.
+ * ST_INTERRUPTED: Ctrl-C came. */
+enum status machine_work_done(struct machine_work *w, double share, const char *next);
 
 /* These two functions change the number of threads (base/threads.h). */
 enum status machine_measure_matmuls(struct machine_work *w);

@@ -77,16 +77,22 @@ static void add_time(struct writer *s)
         number(s, p->step_ms.median, 4), p->steps, plural(p->steps),
         number(s, p->plain_ms.median, 4), p->plain_ms.n, replay, spread, by);
     add_phases(s);
-    const char *half = arena_printf(
-        s->a,
-        p->overhead_low < p->overhead_high
-            ? "%s %% (%s to %s %% in half of the pairs of a profiled and an unprofiled step)"
-            : "%s %%, from one pair of a profiled and an unprofiled step",
-        overhead_text(s, p->overhead), overhead_text(s, p->overhead_low),
-        overhead_text(s, p->overhead_high));
+    const char *median = overhead_text(s, p->overhead), *low = overhead_text(s, p->overhead_low),
+               *high = overhead_text(s, p->overhead_high);
     bool lost = p->overhead_low < 0;
-    ADD(s, "overhead", "%s%s",
-        lost ? "profiling overhead is within the noise: " : "profiling adds ", half);
+    if (p->overhead_low == p->overhead_high)
+        ADD(s, "overhead", "%s%s %%, from one pair of a profiled and an unprofiled step",
+            lost ? "profiling overhead cannot be told from noise: " : "profiling adds ", median);
+    else if (lost)
+        ADD(s, "overhead",
+            "profiling overhead cannot be told from noise: median %s %%, half of the pairs between "
+            "%s and %s %%",
+            median, low, high);
+    else
+        ADD(s, "overhead",
+            "profiling adds %s %% (%s to %s %% in half of the pairs of a profiled and an "
+            "unprofiled step)",
+            median, low, high);
 }
 
 static void add_events(struct writer *s)

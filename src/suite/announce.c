@@ -80,3 +80,32 @@ void announce_print(const struct announce *x)
                        "measured (`strobe machine`); Ctrl-C stops"
                      : " if no other program is busy; Ctrl-C stops");
 }
+
+static const char *free_words(const struct ladder *l, struct arena *a)
+{
+    char room[32];
+    return l->room < 0 ? "" : arena_printf(a, ", of %s free", str_bytes(room, (double)l->room));
+}
+
+void announce_ladder(const struct ladder *l)
+{
+    enum { FEW_SECONDS_MS = 5000 };
+    struct arena a = {0};
+    char all[32], room[32];
+    int refused = 0;
+    for (int i = 0; i < l->rungs; i++) refused += l->rung[i].reason != NULL;
+    if (l->batch_that_fits)
+        log_info("batch_size=%lld: some rungs need more than the %s of memory that are free and "
+                 "are left out; --batch_size=%lld is the largest with which they fit",
+                 (long long)l->rung[0].config.data.batch_size, str_bytes(room, (double)l->room),
+                 (long long)l->batch_that_fits);
+    if (l->expected_ms > FEW_SECONDS_MS) {
+        log_info("batch_size=%lld: %d rungs, %s; together they need %s of memory%s",
+                 (long long)l->rung[0].config.data.batch_size, l->rungs - refused,
+                 l->order == LADDER_IN_TURN ? "in turn" : "one after the other",
+                 str_bytes(all, (double)l->bytes), free_words(l, &a));
+        log_info("expected duration: %s if no other program is busy; Ctrl-C stops",
+                 announce_duration(l->expected_ms, &a));
+    }
+    arena_release(&a);
+}

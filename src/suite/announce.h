@@ -1,8 +1,9 @@
 /* announce.h - before a suite measures on a CPU: the batch that fits, and how long it will take, so
- * that the user can stop it; private to suite/. On a GPU these functions do nothing. */
+ * that the user can stop it. On a GPU these functions do nothing. */
 #ifndef SUITE_ANNOUNCE_H
 #define SUITE_ANNOUNCE_H
 
+#include "bench/ladder.h"
 #include "suite/parts.h"
 
 struct announce {
@@ -27,5 +28,8 @@ void announce_print(const struct announce *x);
 
 /* "about 3 minutes" */
 const char *announce_duration(double ms, struct arena *a);
+/* Prints the batch, the memory and the expected duration of a ladder on a CPU that takes more than
+ * a few seconds; for ladder_options.begin. */
+void announce_ladder(const struct ladder *l);
 
 #endif

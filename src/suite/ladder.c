@@ -3,6 +3,7 @@
 
 #include "bench/ladder.h"
 #include "present/table_cells.h"
+#include "suite/announce.h"
 #include "suite/parts.h"
 #include "view/ladder_view.h"
 #include "view/published.h"
@@ -108,6 +109,7 @@ enum status suite_run_ladder(const struct suite_request *r, struct sheet *ret, s
                                .steps = r->steps ? (int)r->steps : STEPS,
                                .limit_ms = small ? small_limit_ms : limit_ms,
                                .machine = r->machine,
+                               .begin = announce_ladder,
                                .each = r->each,
                                .user = r->user};
     TRY(ladder_run(&o, &l, a));

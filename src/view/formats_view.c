@@ -27,6 +27,15 @@ static void set(struct table *t, int row, int column, const char *format, double
     if (!isnan(x)) *table_at(t, row, column) = (struct table_cell){arena_printf(a, format, x), x};
 }
 
+/* Two digits that count: an error that is nearly -1 has more nines. */
+static void set_error(struct table *t, int row, int column, double y, double x, struct arena *a)
+{
+    enum { MOST = 15 };
+    double error = (y - x) / x, kept = fabs(y / x);
+    int digits = error < -0.9 && kept > 0 ? (int)fmax(2, fmin(ceil(-log10(kept)), MOST)) : 2;
+    *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%+.*g", digits, error), error};
+}
+
 /* --- the tables ------------------------------------------------------------------------------- */
 
 static void add_layouts(struct sheet *s, struct arena *a)
@@ -97,7 +106,7 @@ static void add_values(double x, const char *word, struct sheet *s, struct arena
         if (x == y)
             set(t, f, ERROR, "%.0f", 0, a);
         else if (isfinite(y) && isfinite(x))
-            set(t, f, ERROR, "%+.2g", (y - x) / x, a);
+            set_error(t, f, ERROR, y, x, a);
         set(t, f, SPACING, "%.5g", narrow_spacing(f, y), a);
         *table_at(t, f, HEX) =
             (struct table_cell){arena_printf(a, "%0*x", (narrow_width(f) + 3) / 4, bits), bits};
@@ -121,6 +130,13 @@ static void add_bits(double x, struct sheet *s, struct arena *a)
 
 /* --- what happens beyond the range ------------------------------------------------------------ */
 
+/* Whether the nearest number, ties to even, is the largest one without any saturation. */
+static bool rounds_to_largest(enum narrow f, double x)
+{
+    double largest = narrow_formats[f].largest, tie = largest + narrow_spacing(f, largest) / 2;
+    return fabs(x) < tie || (fabs(x) == tie && narrow_bits(f, largest) % 2 == 0);
+}
+
 static const char *overflow_words(enum narrow f, double x, const char *word, struct arena *a)
 {
     const struct narrow_format *n = &narrow_formats[f];
@@ -131,7 +147,8 @@ static const char *overflow_words(enum narrow f, double x, const char *word, str
         n->largest);
     if (isinf(narrow_round(f, x)))
         return arena_printf(a, "%s: overflow, %s gives infinity", beyond, n->conversion);
-    if (!n->saturates) return arena_printf(a, "%s, but rounds to it", beyond);
+    if (!n->saturates || rounds_to_largest(f, x))
+        return arena_printf(a, "%s, but rounds to it", beyond);
     return arena_printf(a, "%s, and %s saturates: it gives the largest number", beyond,
                         n->conversion);
 }

@@ -1,6 +1,7 @@
 #include "view/lab_memory_view.h"
 
 #include "base/str.h"
+#include "base/threads.h"
 #include "present/plot.h"
 #include "present/table_cells.h"
 
@@ -67,7 +68,11 @@ static void set_level(struct table *t, int row, const struct memory_level *l, st
 void lab_memory_record(const struct machine *m, struct str *s, struct arena *a)
 {
     struct memory_record r;
-    const char *device = m->gpu ? "" : " --device=cpu";
+    /* The record is that of so many threads. */
+    const char *device = m->gpu ? ""
+                         : m->threads == threads_available()
+                             ? " --device=cpu"
+                             : arena_printf(a, " --device=cpu --threads=%d", m->threads);
     if (!memory_find(m, &r, a)) {
         str_printf(s, "\ncaches and memory: not measured yet; strobe lab memory%s measures them\n",
                    device);

@@ -117,8 +117,8 @@ static const char *formula_words(const struct ladder *l, const struct config *c,
 
 static const char *const order_words[] = {
     [LADDER_IN_TURN] = "The rungs were interleaved step by step.",
-    [LADDER_NO_ROOM] = "All rungs together do not fit in memory, so they ran one after the other, "
-                       "and the ratios include clock drift.",
+    [LADDER_NO_ROOM] = "All rungs together need more than half of the free memory, so they ran one "
+                       "after the other, and the ratios include clock drift.",
     [LADDER_WARM] =
         "The rungs ran one after the other, each after its warm-up. A time starts before the "
         "batch is copied\nto the device and ends when the host has waited for the update, as in "

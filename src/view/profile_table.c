@@ -293,8 +293,7 @@ static void print_tables(const struct profile *p, const struct table *t,
 {
     struct table times = some_columns(t, time_columns, COUNT_OF(time_columns), a);
     cut_names(&times, f, a);
-    print_wrapped("time % to runs: mean over the measured steps; avg µs to std µs: one execution "
-                  "of one kernel",
+    print_wrapped("Columns up to `runs` are per step (mean); columns in µs are of one execution.",
                   0, s);
     str_append(s, "\n");
     table_form_print(f, &times, s);

@@ -356,6 +356,43 @@ static void test_out_of_memory(void **state)
     assert_memory_equal(fail_message(), "no rung can be run; the first: it needs ", 40);
 }
 
+static int refused(void)
+{
+    int n = 0;
+    for (int i = 0; i < ladder.rungs; i++)
+        n += ladder.rung[i].reason && !strncmp(ladder.rung[i].reason, "it needs ", 9);
+    return n;
+}
+
+/* Rungs that would fill most of the memory together run alone; of rungs that need too much, the
+ * batch that fits is found before anything runs. */
+static void test_what_is_known_before(void **state)
+{
+    (void)state;
+    struct config c = config();
+    c.model.block_size = 128; /* the batch is most of the memory */
+    c.data.batch_size = 8;
+    climb_steps(&c, TINY_VOCAB, -1, 1);
+    int64_t all = ladder.bytes, most = 0;
+    for (int i = 0; i < RUNGS; i++) most = max_i64(most, (int64_t)ladder.rung[i].facts.total);
+    assert_true(all > most && ladder.batch_that_fits == 0);
+    climb_steps(&c, TINY_VOCAB, all + all / 2, 1);
+    assert_int_equal(ladder.order, LADDER_NO_ROOM);
+    climb_steps(&c, TINY_VOCAB, 2 * all, 1);
+    assert_int_equal(ladder.order, LADDER_IN_TURN);
+
+    int64_t room = most * 9 / 10;
+    climb_steps(&c, TINY_VOCAB, room, 1);
+    assert_true(refused() > 0);
+    assert_in_range(ladder.batch_that_fits, 1, 7);
+    c.data.batch_size = ladder.batch_that_fits;
+    climb_steps(&c, TINY_VOCAB, room, 1);
+    assert_int_equal(refused(), 0);
+    c.data.batch_size++;
+    climb_steps(&c, TINY_VOCAB, room, 1);
+    assert_true(refused() > 0);
+}
+
 static void stop(void *user, double share, const char *what)
 {
     const double *at = user;
@@ -415,6 +452,7 @@ int main(void)
         cmocka_unit_test_teardown(test_clocks_of_rungs, release),
         cmocka_unit_test_teardown(test_padded_vocabulary_needs_no_rung, release),
         cmocka_unit_test_teardown(test_out_of_memory, release),
+        cmocka_unit_test_teardown(test_what_is_known_before, release),
         cmocka_unit_test_teardown(test_ctrl_c_keeps_measured_rungs, release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

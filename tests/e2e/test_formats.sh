@@ -8,6 +8,16 @@ expect 0 '0.100000001490116119384765625' "$STROBE" lab formats 0.1
 expect 0 'fp16: 1e6 is beyond the largest number, 65504: overflow' "$STROBE" lab formats 1e6
 expect 0 'cvt.rn.satfinite.e4m3x2.f32 saturates' "$STROBE" lab formats -- -1000
 expect 0 '-448' "$STROBE" lab formats -1000
+# a tie that rounds to the largest number is no saturation; one beside it is
+expect 0 'e4m3: 464 is beyond the largest number, 448, but rounds to it' "$STROBE" lab formats 464
+expect 0 'e4m3x2.f32 saturates' "$STROBE" lab formats 464.5
+expect 0 'e5m2x2.f32 saturates' "$STROBE" lab formats 61440
+expect 0 '-0.9996' "$STROBE" lab formats 1e6
+expect 2 'found an empty word' "$STROBE" lab add 1 2 --dtype=
+expect 2 'batch x heads x tokens, each at least 1 and with a product of at most 2^48, as in 1x4x512,' \
+    "$STROBE" lab attention --size=0x1x2
+expect 2 'rows x columns, each at least 1 and with a product of at most 2^36, as in 8192x768,' \
+    "$STROBE" lab layernorm --size=4096
 expect 0 'e5m2: underflow, 1e-7 becomes 0' "$STROBE" lab formats 1e-7
 expect 0 'fp16: subnormal: 2 of the 11 bits' "$STROBE" lab formats 1e-7
 expect 0 'nan' "$STROBE" lab formats nan

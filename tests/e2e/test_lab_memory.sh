@@ -30,6 +30,16 @@ $cpu --isa=plain --csv >cpu.csv || fail "--isa=plain"
 first=$(sed -n 's/^\(L1\|DRAM\),.*/\1/p' cpu.csv | head -1)
 measured cpu.csv gb_per_s "$first"
 measured cpu.csv clocks "$first"
+# a level that no working set reaches has no numbers
+for id in unit_gb_per_s gb_per_s write_gb_per_s copy_gb_per_s ns; do
+    [ -z "$(column cpu.csv $id DRAM)" ] || fail "$id of DRAM in 256 KiB: $(cat cpu.csv)"
+done
+grep -q '^DRAM.*not reached by the largest working set, 256.0 KiB' cpu.csv || fail "no remark"
+# more threads than cores do not have more caches
+$cpu --threads=16 --csv >more.csv 2>log || fail "16 threads"
+cores=$(nproc)
+awk -v c="$(column more.csv bytes L1)" -v one="$(column more.csv unit_bytes L1)" -v n="$cores" \
+    'BEGIN { exit !(c <= one * n) }' || fail "caches of 16 cores: $(cat more.csv)"
 $cpu --threads=1 --json >one.json || fail "one thread"
 grep -q 'read, one thread' one.json || fail "no curve of one thread"
 grep -q 'all threads' one.json && fail "a curve of all threads, of which there is one"
@@ -44,8 +54,17 @@ $info | grep -q 'not measured yet; strobe lab memory --device=cpu' || fail "info
 $STROBE lab memory --device=cpu --largest=256KiB --limit=1 --samples=1 >new ||
     fail "a new record"
 $info >info && grep -q 'measured 20..-..-.. by strobe lab memory' info || fail "info after"
+# A restricted run replaces none that was whole.
+sed -i 's/"doubt": 2/"doubt": 0/; s/"date": "20../"date": "1999/' cache/strobe/memory.json
+STROBE_LOG=info $STROBE lab memory --device=cpu --largest=256KiB --limit=1 --samples=1 >other 2>log
+grep -q 'still show the run of 1999-.*because this one was shorter' log || fail "no line: $(cat log)"
 grep '^L1 ' new >l1 && grep -qFf l1 info || fail "another table: $(cat info)"
 $STROBE machine --device=cpu --quick | grep -qFf l1 || fail "machine does not show the table"
+# The record is that of a number of threads, and so is the advice.
+n=$(($(nproc) + 1))
+$STROBE machine --device=cpu --threads=$n --quick >machine 2>/dev/null || fail "machine, $n threads"
+grep -q "not measured yet; strobe lab memory --device=cpu --threads=$n measures" machine ||
+    fail "the advice: $(cat machine)"
 echo '{' >cache/strobe/memory.json
 $info 2>/dev/null | grep -q 'not measured yet' || fail "info with a damaged file"
 $STROBE lab | grep -q '^lab memory ' || fail "strobe lab does not name it"

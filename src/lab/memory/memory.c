@@ -2,6 +2,7 @@
 
 #include "base/rng.h"
 #include "base/stats.h"
+#include "base/str.h"
 
 #include <math.h>
 #include <string.h>
@@ -104,6 +105,13 @@ static void set_rates(const struct memory_run *r, struct memory_level *l, struct
     l->clock_bytes = r->gpu ? median_in(r, r->clock_bytes, all) : l->unit_rate / r->clock_hz;
 }
 
+static const char *not_reached(const struct memory_run *r, struct arena *a)
+{
+    char largest[32];
+    return arena_printf(a, "not reached by the largest working set, %s",
+                        str_bytes(largest, (double)r->size[r->sizes - 1]));
+}
+
 static void add_cache(struct memory_run *r, int c, const int *match, struct arena *a)
 {
     const struct memory_cache *k = &r->cache[c];
@@ -112,10 +120,12 @@ static void add_cache(struct memory_run *r, int c, const int *match, struct aren
     struct window w = {c ? r->cache[c - 1].bytes + 1 : 0, k->bytes};
     *l = (struct memory_level){.name = k->name, .bytes = k->bytes};
     if (k->sharing == 1) l->unit_bytes = k->bytes;
-    if (k->sharing < r->units) l->bytes = k->bytes * ceil_div(r->units, k->sharing);
+    if (k->sharing < r->cores) l->bytes = k->bytes * ceil_div(r->cores, k->sharing);
     if (p >= 0) {
         w = (struct window){r->size[r->plateau[p].first], r->size[r->plateau[p].last]};
         l->found = w.to;
+    } else if (r->size[r->sizes - 1] < w.from) {
+        l->note = not_reached(r, a);
     } else {
         l->note = arena_strdup(a, "its end is not seen in the latency; taken as reported");
     }
@@ -134,7 +144,7 @@ static void add_cache(struct memory_run *r, int c, const int *match, struct aren
 
 /* Adds the memory: working sets from twice the last cache on or, if the last plateau begins after
  * the last cache, those of the plateau. */
-static void add_memory(struct memory_run *r, const char *name)
+static void add_memory(struct memory_run *r, const char *name, struct arena *a)
 {
     struct memory_level *l = &r->level[r->levels++];
     const struct memory_cache *last = r->caches ? &r->cache[r->caches - 1] : NULL;
@@ -143,17 +153,13 @@ static void add_memory(struct memory_run *r, const char *name)
         int64_t begins = r->size[r->plateau[r->plateaus - 1].first];
         if (!last || begins > last->bytes) from = begins;
     }
-    from = min_i64(from, r->size[r->sizes - 1]);
     *l = (struct memory_level){.name = name, .bytes = r->facts.bytes};
     struct window one = {from, INT64_MAX};
     int64_t sharing = last ? min_i64(last->sharing, r->units) : 1;
     struct window all = {
         r->gpu || sharing > 1 ? ceil_div(2 * (last ? last->bytes : 0), sharing) : from, INT64_MAX};
     set_rates(r, l, one, all);
-    if (last && r->size[r->sizes - 1] < 2 * last->bytes) {
-        l->ns = l->clocks = NAN;
-        l->note = "the largest working set is less than twice the last cache";
-    }
+    if (r->size[r->sizes - 1] < from) l->note = not_reached(r, a);
 }
 
 /* If the system reports no caches, all plateaus except the last become caches L1, L2, ... */
@@ -164,7 +170,7 @@ static void name_plateaus(struct memory_run *r, struct arena *a)
             (struct memory_cache){arena_printf(a, "L%d", i + 1), r->size[r->plateau[i].last], 1};
 }
 
-static void add_levels(struct memory_run *r, struct arena *a)
+void memory_set_levels(struct memory_run *r, struct arena *a)
 {
     int match[CACHES_MOST];
     bool reported = r->caches > 0;
@@ -176,7 +182,18 @@ static void add_levels(struct memory_run *r, struct arena *a)
         struct memory_level *l = &r->level[r->levels - 1];
         if (!reported) l->bytes = l->unit_bytes = 0;
     }
-    add_memory(r, !r->gpu ? "DRAM" : r->facts.memory_bits >= 1024 ? "HBM" : "device memory");
+    add_memory(r, !r->gpu ? "DRAM" : r->facts.memory_bits >= 1024 ? "HBM" : "device memory", a);
+}
+
+/* Drops the sizes at the end of which nothing was measured before Ctrl-C. */
+static void drop_missing(struct memory_run *r)
+{
+    bool found = false;
+    for (; r->sizes > 0 && !found; r->sizes -= !found) {
+        int last = r->sizes - 1;
+        found = isfinite(r->ns[last]);
+        for (int c = 0; c < r->curves; c++) found |= isfinite(r->curve[c].rate[last]);
+    }
 }
 
 enum status memory_measure(const struct memory_options *o, struct memory_run *ret, struct arena *a)
@@ -187,8 +204,11 @@ enum status memory_measure(const struct memory_options *o, struct memory_run *re
     for (int i = 0; i < MEMORY_SIZES; i++) ret->ns[i] = ret->clocks[i] = ret->clock_bytes[i] = NAN;
     for (int c = 0; c < MEMORY_CURVES; c++)
         for (int i = 0; i < MEMORY_SIZES; i++) ret->curve[c].rate[i] = NAN;
-    TRY(ret->gpu ? memory_run_gpu(ret, a) : memory_run_cpu(ret, a));
-    add_levels(ret, a);
+    enum status st = ret->gpu ? memory_run_gpu(ret, a) : memory_run_cpu(ret, a);
+    ret->stopped = st == ST_INTERRUPTED;
+    if (ret->stopped) drop_missing(ret);
+    if (!ret->stopped || !ret->sizes) TRY(st);
+    memory_set_levels(ret, a);
     if (ret->host_link.name) ret->level[ret->levels++] = ret->host_link;
     return ST_OK;
 }

@@ -64,10 +64,12 @@ struct memory_run {
     const struct memory_options *options;
     bool gpu;
     int units; /* threads, or multiprocessors */
+    int cores; /* that have own caches: as many as units, but not more than the machine has */
     struct device_facts facts;
     double clock_hz; /* of a core or an SM, measured; NAN: unknown */
     int64_t size[MEMORY_SIZES];
     int sizes;
+    bool stopped; /* by Ctrl-C: the larger sizes, and on a GPU maybe the latency, are missing */
     struct memory_curve curve[MEMORY_CURVES];
     int curves;
     double ns[MEMORY_SIZES], clocks[MEMORY_SIZES]; /* latency by size; NAN: not measured */
@@ -83,7 +85,8 @@ struct memory_run {
     double l2_copy_rate; /* GPU only: bytes/s read and written by a copy within L2; NAN: unknown */
 };
 
-/* Measures the device. ST_INTERRUPTED: Ctrl-C ended it. ST_NUMERIC: a result is wrong. */
+/* Measures the device. ST_INTERRUPTED: Ctrl-C ended it before any size was measured. ST_NUMERIC: a
+ * result is wrong. */
 enum status memory_measure(const struct memory_options *o, struct memory_run *ret, struct arena *a);
 
 /* --- functions that tests call ---------------------------------------------------------------- */
@@ -102,6 +105,9 @@ int memory_plateaus(const int64_t *size, const double *cost, int n,
  * is near. The last plateau has no end and is not used. */
 void memory_match(const int64_t *size, const struct memory_plateau *p, int plateaus,
                   const struct memory_cache *cache, int caches, int *ret);
+
+/* Sets the levels from the curves, the latency and r->cache. Called by memory_measure. */
+void memory_set_levels(struct memory_run *r, struct arena *a);
 
 /* A random permutation with one cycle (Sattolo): element i leads to ret[i]. The cycle visits all of
  * a group of `group` neighbouring elements before it enters the next group, as in Google's

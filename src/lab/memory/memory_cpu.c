@@ -57,6 +57,7 @@ struct work {
     void *at;               /* the current position of the chase */
     double clock_hz[MEMORY_SIZES];
     int64_t start_ns;
+    double first_ms; /* time of the first size: it also starts the threads */
 };
 
 /* One of the curves at the current size. */
@@ -324,10 +325,14 @@ static void name_curves(struct memory_run *r)
         r->curve[r->curves].name = one[i], r->curve[r->curves++].units = 1;
 }
 
-static void tell(const struct memory_run *r, int at, double part, const char *what)
+/* The share of the time: what is left is as the limit plans it, later as the sizes so far took. */
+static void tell(const struct work *w, int at, double part, const char *what)
 {
-    const struct memory_options *o = r->options;
-    if (o->each) o->each(o->user, (at + part) / r->sizes, what);
+    const struct memory_options *o = w->r->options;
+    double ms = clock_ms(w->start_ns, clock_ns()), sizes = w->r->sizes - at - part;
+    double left = fmax(o->limit_ms - ms, FEW_SAMPLES * o->limit_ms * sizes / w->r->sizes);
+    if (at > 1) left = (ms - w->first_ms) / (at - 1 + part) * sizes;
+    if (o->each) o->each(o->user, ms / (ms + left), what);
 }
 
 static enum status measure(struct work *w)
@@ -335,12 +340,13 @@ static enum status measure(struct work *w)
     struct memory_run *r = w->r;
     w->start_ns = clock_ns();
     for (int i = 0; i < r->sizes; i++) {
-        tell(r, i, 0, "bandwidth");
+        if (i == 1) w->first_ms = clock_ms(w->start_ns, clock_ns());
+        tell(w, i, 0, "bandwidth");
         TRY(measure_rates(w, i));
-        tell(r, i, SHARE_OF_RATES, "latency");
+        tell(w, i, SHARE_OF_RATES, "latency");
         TRY(measure_latency(w, i));
+        r->clock_hz = stats_of(w->clock_hz, i + 1).median;
     }
-    r->clock_hz = stats_of(w->clock_hz, r->sizes).median;
     return ST_OK;
 }
 
@@ -348,12 +354,13 @@ enum status memory_run_cpu(struct memory_run *r, struct arena *a)
 {
     struct work w = {.r = r, .a = a};
     r->units = (int)threads_count();
+    r->cores = (int)min_i64(r->units, threads_available());
     read_caches(r, a);
     name_curves(r);
     if (register_bytes())
         r->level[r->levels++] = (struct memory_level){.name = "registers",
                                                       .unit_bytes = register_bytes(),
-                                                      .bytes = register_bytes() * r->units,
+                                                      .bytes = register_bytes() * r->cores,
                                                       .unit_rate = NAN,
                                                       .rate = NAN,
                                                       .write_rate = NAN,

@@ -17,7 +17,7 @@ RECORD(level, F(TEXT, "name", name), F(TEXT, "note", note), F(COUNT, "unit_bytes
        F(REAL, "clock_bytes", clock_bytes), F(REAL, "ns", ns), F(REAL, "clocks", clocks));
 #undef S
 #define S struct memory_record
-RECORD(memory, F(TEXT, "date", date),
+RECORD(memory, F(TEXT, "date", date), F(COUNT, "doubt", doubt),
        F(LIST, "levels", level, N(levels), .of = &level_record, .most = MEMORY_LEVELS));
 #undef S
 /* clang-format on */
@@ -56,17 +56,24 @@ bool memory_find(const struct machine *m, struct memory_record *ret, struct aren
     return ret->levels > 0;
 }
 
-enum status memory_keep(const struct machine *m, const struct memory_run *r, struct arena *a)
+enum status memory_keep(const struct machine *m, const struct memory_run *r,
+                        enum memory_doubt doubt, const char **ret_better, struct arena *a)
 {
     json_t *file, *records;
     const char *path = record_path(a);
+    struct memory_record old;
+    *ret_better = NULL;
     if (!path) return ST_OK;
+    if (memory_find(m, &old, a) && max_i64(old.doubt, MEMORY_WHOLE) < doubt) {
+        *ret_better = old.date;
+        return ST_OK;
+    }
     TRY(trust_parent(path, a, &path));
     TRY(machine_records(path, &file, &records, a));
     for (size_t i = json_array_size(records); i > 0; i--)
         if (is_of(json_array_get(records, i - 1), m)) json_array_remove(records, i - 1);
     while (json_array_size(records) >= RECORDS_MOST) json_array_remove(records, 0);
-    struct memory_record kept = {.date = m->date, .levels = r->levels};
+    struct memory_record kept = {.date = m->date, .levels = r->levels, .doubt = doubt};
     memcpy(kept.level, r->level, sizeof kept.level);
     json_t *one = json_pack("{s:s, s:s, s:i}", m->gpu ? "gpu" : "cpu", m->name, "isa", m->isa,
                             "threads", m->threads);

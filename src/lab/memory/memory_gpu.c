@@ -363,7 +363,7 @@ static enum status measure_latencies(struct work *w)
         st = measure_latency(w, i, next);
         if (st == ST_OK && r->ns[i] > 0) hz[n++] = r->clocks[i] / r->ns[i] * 1e9;
     }
-    if (st == ST_OK && n) r->clock_hz = stats_of(hz, n).median;
+    if (n) r->clock_hz = stats_of(hz, n).median;
     arena_release(&a);
     return st;
 }
@@ -560,16 +560,15 @@ static enum status measure(struct work *w)
 enum status memory_run_gpu(struct memory_run *r, struct arena *a)
 {
     struct work w = {.r = r, .a = a, .backend = r->options->device.backend};
-    r->units = r->facts.processors;
+    r->units = r->cores = r->facts.processors;
     add_registers(r);
     add_caches(r);
     name_curves(r);
     enum status st = open_work(&w);
     if (st == ST_OK) st = measure(&w);
     close_work(&w);
-    if (st != ST_OK) return st;
-    struct memory_level *shared = &r->level[1];
+    struct memory_level *shared = &r->level[1]; /* after the registers */
     shared->unit_rate = shared->clock_bytes * r->clock_hz;
     shared->rate = shared->unit_rate * r->units;
-    return ST_OK;
+    return st;
 }

@@ -145,8 +145,10 @@ static enum status open_sweep(struct sweep *s)
     struct target target;
     const struct device *d = &r->options->device;
     if (!s->backend->texts)
-        return fail(ST_UNSUPPORTED, "occupancy is of the multiprocessors of a GPU; without a GPU, "
-                                    "strobe plan CONFIG shows the kernels that one would run");
+        return fail(ST_UNSUPPORTED,
+                    "occupancy is of the multiprocessors of a GPU; without a GPU, "
+                    "strobe plan CONFIG --device=cuda --occupancy shows that of the "
+                    "kernels that one would run");
     TRY(backend_target(s->backend, d->number, &target));
     TRY(s->backend->devices.describe(d->number, &f));
     r->arch = target.arch;
