@@ -36,7 +36,7 @@ enum { MANY_CORES = 8 };
  * A user who sets one of the variables below overrides this.
  *
  * libgomp reads GOMP_SPINCOUNT once, in its constructor, which runs before main and before the
- * constructors of this program. Only .preinit_array runs earlier. libc is not initialised then and
+ * constructors of this program. Only .preinit_array runs earlier. libc is not initialized then and
  * will use `envp` unchanged, an array that cannot grow. So GOMP_SPINCOUNT temporarily replaces the
  * entry of PATH, which no constructor reads. Without PATH, libgomp keeps its default.
  * threads_allowed may run that early. OpenMP must not be called yet: LLVM's library crashes. */

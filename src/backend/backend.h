@@ -247,7 +247,7 @@ struct backend_counters {
     enum status (*end)(void *ctx, struct kernel_counters *ret, int64_t *ret_kernels);
 };
 
-/* Telemetry of a device: clock, power, utilisation and so on. */
+/* Telemetry of a device: clock, power, utilization and so on. */
 struct backend_telemetry {
     /* Takes a sample (sample.h). May be called from any thread, one at a time. It does not wait for
      * the device, but may take milliseconds. A failure states why there is no sample. */

@@ -1,4 +1,4 @@
-/* sample.h - one telemetry sample of a device: utilisation, clock, power, temperature. */
+/* sample.h - one telemetry sample of a device: utilization, clock, power, temperature. */
 #ifndef BACKEND_SAMPLE_H
 #define BACKEND_SAMPLE_H
 

@@ -158,7 +158,7 @@ static bool begin_packed(struct unpack *u, int kind)
     return false;
 }
 
-static enum status recognise(struct unpack *u)
+static enum status recognize(struct unpack *u)
 {
     TRY(fill(u));
     u->read = read_plain;
@@ -179,7 +179,7 @@ enum status unpack_open(struct unpack **ret, int fd, const char *name)
     struct unpack *u = HEAP_NEW(struct unpack, 1);
     u->name = name;
     u->fd = fd;
-    enum status st = recognise(u);
+    enum status st = recognize(u);
     if (st == ST_OK)
         *ret = u;
     else

@@ -39,7 +39,7 @@ static void add(struct addition *x)
     if (x->sum.significand == 0) x->sum.negative = large->negative && x->aligned.negative;
 }
 
-static void normalise(struct addition *x)
+static void normalize(struct addition *x)
 {
     const struct narrow_format *n = &narrow_formats[x->format];
     uint32_t one = 1u << (n->fraction + ADD_EXTRA);
@@ -92,6 +92,6 @@ void add_numbers(enum narrow f, double a, double b, struct addition *ret)
     for (int i = 0; i < 2; i++) ret->of[i] = number_of(f, ret->term[i]);
     align(ret);
     add(ret);
-    normalise(ret);
+    normalize(ret);
     round_to_even(ret);
 }

@@ -28,7 +28,7 @@ struct addition {
     uint32_t lost; /* the bits that this shift drops, as an integer of min(shift, 32) bits */
     /* These have ADD_EXTRA more bits. */
     struct add_number aligned, sum, normal;
-    int moved;    /* bits that the sum is shifted to the left to normalise it; -1: 1 to the right */
+    int moved;    /* bits that the sum is shifted to the left to normalize it; -1: 1 to the right */
     bool up;      /* the magnitude was rounded up */
     bool tie;     /* the sum was halfway between two numbers */
     bool carried; /* rounding up made it a power of two */

@@ -143,7 +143,7 @@ static double error_of(const struct running *r)
     return sqrt(squares) / r->norm;
 }
 
-/* As OP_QUANTISE: a power of two; dividing by it brings the largest magnitude into the highest
+/* As OP_QUANTIZE: a power of two; dividing by it brings the largest magnitude into the highest
  * binade that the format has in full. 1 without scaling. */
 static double scale_of(const struct running *r, const struct products_kind *kind, int operand)
 {

@@ -49,7 +49,7 @@ enum status random_step_check(const struct config *c, int64_t vocab, enum memory
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
                              struct communicator *communicator, struct arena *a);
 
-/* Initialises the engine's weights and STORAGE_RANDOM. Allocates the tokens in `a`. */
+/* Initializes the engine's weights and STORAGE_RANDOM. Allocates the tokens in `a`. */
 enum status random_step_init(struct random_step *n, struct engine *e, struct arena *a);
 /* Waits for steps in flight. Must be called before the engine is closed. */
 void random_step_close(struct random_step *n);

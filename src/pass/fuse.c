@@ -304,7 +304,7 @@ static bool (*const matchers[])(struct fuse *, int) = {
     add_layernorm,         norm_grad_add,    embed_grad_sum,     embed_grad_add,
     add_rmsnorm,           score_softmax,    score_softmax_grad, cross_entropy_both,
     dropped_gradient,      embed_sum,        fuse_linear_gelu,   gelu_both,
-    fuse_matmul_gelu_grad, gelu_grad,        fuse_quantise,      fuse_quantise_norm,
+    fuse_matmul_gelu_grad, gelu_grad,        fuse_quantize,      fuse_quantize_norm,
     fuse_matmul_sum,       fuse_sum_squares, fuse_update,        fuse_update_copy,
 };
 

@@ -28,8 +28,8 @@ const struct node *fuse_only_for(const struct fuse *f, value v, enum op op);
 /* fuse_matmul.c: fuses matmuls with neighbouring operators if a fused kernel is faster. */
 bool fuse_linear_gelu(struct fuse *f, int id);
 bool fuse_matmul_gelu_grad(struct fuse *f, int id);
-bool fuse_quantise(struct fuse *f, int id);
-bool fuse_quantise_norm(struct fuse *f, int id);
+bool fuse_quantize(struct fuse *f, int id);
+bool fuse_quantize_norm(struct fuse *f, int id);
 bool fuse_matmul_sum(struct fuse *f, int id);
 
 /* fuse_update.c: operators of the update graph, applied to whole ranges. */

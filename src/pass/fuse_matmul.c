@@ -43,18 +43,18 @@ bool fuse_matmul_gelu_grad(struct fuse *f, int id)
     return true;
 }
 
-/* quantise(gelu(x)) -> quantise_gelu; quantise(gelu_grad(dy, x)) -> quantise_gelu_grad; only if the
- * quantised value has no other use */
-bool fuse_quantise(struct fuse *f, int id)
+/* quantize(gelu(x)) -> quantize_gelu; quantize(gelu_grad(dy, x)) -> quantize_gelu_grad; only if the
+ * quantized value has no other use */
+bool fuse_quantize(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *gelu;
-    if (n->op != OP_QUANTISE) return false;
+    if (n->op != OP_QUANTIZE) return false;
     bool grad = graph_producer(f->in, n->in[1])->op == OP_GELU_GRAD;
     gelu = fuse_only_for(f, n->in[1], grad ? OP_GELU_GRAD : OP_GELU);
     if (!gelu || (grad && f->slope[gelu->in[1].i].i)) return false;
-    enum op op = grad ? OP_QUANTISE_GELU_GRAD : OP_QUANTISE_GELU;
+    enum op op = grad ? OP_QUANTIZE_GELU_GRAD : OP_QUANTIZE_GELU;
     union attr attr = n->attr;
-    attr.quantise.tanh = gelu->attr.gelu.tanh;
+    attr.quantize.tanh = gelu->attr.gelu.tanh;
     value in[4] = {mapped(f, n->in[0]), mapped(f, gelu->in[0]), mapped(f, n->in[2])};
     if (grad) in[3] = mapped(f, gelu->in[1]);
     if (!pass_gains(f->options, f->out, op, &attr, grad ? 4 : 3, in, NULL)) return false;
@@ -71,24 +71,24 @@ static bool is_read(const struct graph *g, const struct node *n)
     return false;
 }
 
-/* quantise(add_layernorm(a, b)) -> quantise_add_layernorm, if the norm has no other use. All values
+/* quantize(add_layernorm(a, b)) -> quantize_add_layernorm, if the norm has no other use. All values
  * that ADD_LAYERNORM computes are mapped to the new node, so ADD_LAYERNORM becomes dead code. */
-bool fuse_quantise_norm(struct fuse *f, int id)
+bool fuse_quantize_norm(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *norm, *made;
-    if (n->op != OP_QUANTISE || !(norm = fuse_only_for(f, n->in[1], OP_LAYERNORM))) return false;
+    if (n->op != OP_QUANTIZE || !(norm = fuse_only_for(f, n->in[1], OP_LAYERNORM))) return false;
     made = graph_producer(f->out, mapped(f, norm->out[0]));
     if (made->op != OP_ADD_LAYERNORM || is_read(f->out, made)) return false;
     union attr attr = n->attr;
-    attr.quantise.eps = made->attr.norm.eps;
-    attr.quantise.drop = made->attr.norm.drop;
+    attr.quantize.eps = made->attr.norm.eps;
+    attr.quantize.drop = made->attr.norm.drop;
     value in[6] = {mapped(f, n->in[0]), made->in[0], mapped(f, n->in[2]), made->in[1], made->in[3]};
     if (made->n_in == 5) in[5] = made->in[4];
     int ins = made->n_in + 1;
-    if (!pass_gains(f->options, f->out, OP_QUANTISE_ADD_LAYERNORM, &attr, ins, in, NULL))
+    if (!pass_gains(f->options, f->out, OP_QUANTIZE_ADD_LAYERNORM, &attr, ins, in, NULL))
         return false;
     pass_mark(f->out, norm); /* tables show the name of the norm */
-    value first = graph_add(f->out, OP_QUANTISE_ADD_LAYERNORM, &attr, ins, in, NULL);
+    value first = graph_add(f->out, OP_QUANTIZE_ADD_LAYERNORM, &attr, ins, in, NULL);
     for (int i = 0; i < n->n_out; i++) f->map[n->out[i].i] = graph_out(first, i);
     f->map[norm->in[0].i] = graph_out(first, 4);
     for (int i = 1; i < norm->n_out; i++) f->map[norm->out[i].i] = graph_out(first, 4 + i);

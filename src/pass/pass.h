@@ -32,7 +32,7 @@ struct pass_options {
     int region_blocks;  /* for REGION_BLOCK: blocks per region; 0 means 1 */
     bool flash;         /* keep attention as one operator; false: expand it (T x T matrices) */
     enum dtype compute; /* DT_F32; DT_BF16: mixed precision; DT_F64: for gradient checks */
-    /* DT_E5M2 or DT_E4M3: matmuls of transformer blocks are 8-bit and gradients are quantised to
+    /* DT_E5M2 or DT_E4M3: matmuls of transformer blocks are 8-bit and gradients are quantized to
      * this type; requires compute = DT_BF16. DT_F32: no 8-bit matmuls. */
     enum dtype float8_gradients;
     struct numerics numerics; /* tf32 applies to operators with f32 operands only */

@@ -186,7 +186,7 @@ struct profile_options {
  * them are by medians, which bursts change less than means. */
 bool profile_is_busy(const struct profile *p);
 /* Runs training steps on random tokens, some profiled and some not. The engine holds the plans of
- * training; its weights are initialised here and must not be used afterwards. Ctrl-C
+ * training; its weights are initialized here and must not be used afterwards. Ctrl-C
  * (base/interrupt.h) ends the run after the current step: the profile then has fewer steps than
  * `wanted`, or ST_INTERRUPTED is returned if no pair of steps is complete. */
 enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,

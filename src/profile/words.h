@@ -1,4 +1,4 @@
-/* words.h - sentences that summarise a profile: the answers that readers look for first. */
+/* words.h - sentences that summarize a profile: the answers that readers look for first. */
 #ifndef PROFILE_WORDS_H
 #define PROFILE_WORDS_H
 

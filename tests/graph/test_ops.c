@@ -155,7 +155,7 @@ static void test_costs_are_positive(void **state)
     }
 }
 
-/* True for fused operators that compute less than their parts: logits are normalised once, GELU and
+/* True for fused operators that compute less than their parts: logits are normalized once, GELU and
  * its slope share an exponential, masked elements are not computed. */
 static bool saves_arithmetic(const struct op_case *c)
 {

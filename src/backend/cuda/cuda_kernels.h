@@ -9,7 +9,7 @@ extern const struct cuda_row chain_rows[];     /* fused pointwise chains: genera
 extern const struct cuda_row reduce_rows[];    /* sums and maxima over rows and columns */
 extern const struct cuda_row move_rows[]; /* split and merge heads, slices, embeddings, gathers */
 extern const struct cuda_row rope_rows[];
-extern const struct cuda_row quantise_rows[];
+extern const struct cuda_row quantize_rows[];
 extern const struct cuda_row gelu_rows[];
 extern const struct cuda_row gated_rows[]; /* SwiGLU */
 extern const struct cuda_row norm_rows[];

@@ -135,7 +135,7 @@ struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c)
 bool cuda_gains(int op, const struct kernel_call *c)
 {
     struct matmul p;
-    if (op == OP_QUANTISE_GELU || op == OP_QUANTISE_GELU_GRAD || op == OP_QUANTISE_ADD_LAYERNORM)
+    if (op == OP_QUANTIZE_GELU || op == OP_QUANTIZE_GELU_GRAD || op == OP_QUANTIZE_ADD_LAYERNORM)
         /* save writing and reading bf16 */
         return cuda_kernel(op, c, 0) != NULL;
     if (op == OP_GELU_BOTH) return false; /* memory-bound, and the slope is a third of its bytes */

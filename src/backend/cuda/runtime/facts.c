@@ -212,7 +212,7 @@ static const struct library {
     {"NVRTC", "kernels cannot be compiled, so no GPU can be used", true, find_nvrtc},
     {"cuBLASLt", "matmuls run on built-in kernels without tensor cores, many times slower", false,
      find_cublaslt},
-    {"NVML", "the GPU's utilisation, clock, power and temperature are unknown", false, find_nvml},
+    {"NVML", "the GPU's utilization, clock, power and temperature are unknown", false, find_nvml},
     {"NCCL", "ranks on several GPUs cannot sum their gradients", false, find_nccl},
     {"CUPTI", "profiles time kernels by events between them, with more overhead and less detail",
      false, find_cupti},
