@@ -234,7 +234,7 @@ void threads_joined(void)
     for (int i = 0; i < WATCHED_MOST && i < omp_get_max_threads(); i++) {
         if (!busy[i].ns) continue;
         w->busy_ns += busy[i].ns;
-        if (w->spans < w->room)
+        if (w->spans < w->capacity)
             w->span[w->spans++] =
                 (struct threads_span){i, busy[i].begun_ns, busy[i].begun_ns + busy[i].ns};
         if (busy[i].ns > most) most = busy[i].ns;

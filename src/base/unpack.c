@@ -78,8 +78,8 @@ static enum status read_zlib(struct unpack *u, char *ret, int64_t most, int64_t 
     z_stream *z = &u->zlib;
     z->next_out = (Bytef *)ret;
     z->avail_out = (uInt)min_i64(most, 1 << 30);
-    uInt room = z->avail_out;
-    while (z->avail_out == room) {
+    uInt available = z->avail_out;
+    while (z->avail_out == available) {
         TRY(fill(u));
         /* Tapes and some programs fill up the last block with zeros. */
         while (u->whole && !u->inside && u->at < u->filled && !u->buffer[u->at]) u->at++;
@@ -101,7 +101,7 @@ static enum status read_zlib(struct unpack *u, char *ret, int64_t most, int64_t 
             return fail_damaged(u, z->msg ? z->msg : "it is no gzip file");
         }
     }
-    *ret_bytes = room - z->avail_out;
+    *ret_bytes = available - z->avail_out;
     return ST_OK;
 }
 #endif

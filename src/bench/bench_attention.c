@@ -365,12 +365,12 @@ static const char *reason_of_memory(const struct length *l, const struct attenti
 {
     char needed[32], free[32];
     int copies = l->backend->host_memory && !l->o->limited ? 2 : 1;
-    int64_t bytes = c->bytes + copies * attention_input_bytes(c), room = l->o->room;
-    if (room < 0 || bytes <= room) return NULL;
+    int64_t bytes = c->bytes + copies * attention_input_bytes(c), limit = l->o->memory_limit;
+    if (limit < 0 || bytes <= limit) return NULL;
     return arena_printf(
         a, l->o->limited ? "needs %s, the limit is %s; %s" : "needs %s, %s are free; %s",
-        str_bytes(needed, (double)bytes), str_bytes(free, (double)room),
-        attention_fit_words(c, &l->target, copies, room, a));
+        str_bytes(needed, (double)bytes), str_bytes(free, (double)limit),
+        attention_fit_words(c, &l->target, copies, limit, a));
 }
 
 /* Makes the plan of a cell and sets the reason if it cannot or should not run. */

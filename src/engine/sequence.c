@@ -68,7 +68,7 @@ int64_t sequence_step_bytes(const struct program *p)
 }
 
 /* Whether the memory of staged inputs is large enough for these parts. */
-static bool has_room(const struct engine *e, int64_t image_bytes, int parts)
+static bool staged_fits(const struct engine *e, int64_t image_bytes, int parts)
 {
     return 2 * image_bytes + result_bytes(parts) <= e->storage.bytes[STORAGE_STAGED];
 }
@@ -90,7 +90,7 @@ void sequence_init(struct sequence *s, struct engine *e, const struct sequence_p
     memcpy(s->part, part, (size_t)parts * sizeof *part);
     for (int i = 0; i < SEQUENCE_IN_FLIGHT; i++) s->result[i] = ARENA_NEW(a, float, parts);
     if (parts > 1) stage_inputs(s, a);
-    BUG_IF(parts > 1 && !has_room(e, s->image_bytes, parts),
+    BUG_IF(parts > 1 && !staged_fits(e, s->image_bytes, parts),
            "no memory is reserved for staged inputs");
 }
 
@@ -114,7 +114,7 @@ void sequence_init_staged(struct sequence *s, struct engine *e, enum graph_kind 
     int64_t image_bytes;
     sequence_init_plan(s, e, kind, result, a);
     list_inputs(&e->program, s->part, 1, NULL, &image_bytes);
-    if (has_room(e, image_bytes, 1)) stage_inputs(s, a);
+    if (staged_fits(e, image_bytes, 1)) stage_inputs(s, a);
 }
 
 void sequence_close(struct sequence *s)

@@ -3,7 +3,7 @@
 #include "base/interrupt.h"
 #include "base/threads.h"
 #include "lab/ceiling.h"
-#include "lab/room.h"
+#include "lab/memory_check.h"
 #include "measure/stopwatch.h"
 
 #include <math.h>
@@ -498,7 +498,7 @@ static enum status run(struct running *r)
     choose_sets(r);
     ret->tolerance = o->ladder->tolerance(&ret->problem);
     r->copied = ret->copy ? (int64_t)(ret->problem.bytes / 2) : 0;
-    TRY(lab_room(&r->bench, &ret->problem, ret->sets, 2 * r->copied, r->arena));
+    TRY(memory_check_problem(&r->bench, &ret->problem, ret->sets, 2 * r->copied, r->arena));
     TRY(check_odd(r));
     show(r, CHECKED, "the solution in double precision");
     TRY(lab_trial_open(&r->trial, &r->bench, n, ret->sets));

@@ -7,7 +7,7 @@
 enum { WORDS_MOST = 16 };
 
 struct profile_words {
-    struct profile_word *word; /* room for WORDS_MOST */
+    struct profile_word *word; /* space for WORDS_MOST */
     int words;
 };
 

@@ -58,8 +58,8 @@ struct encoder {
     struct bucket *cache;
     int bucket_bits;
     struct phrase *phrases;
-    uint32_t *long_ranks; /* room for the ranks of the longest fragment so far */
-    int64_t long_room;
+    uint32_t *long_ranks; /* space for the ranks of the longest fragment so far */
+    int64_t long_capacity;
     int fragments;
     struct fragment fragment[BATCH];
     struct word word[BATCH];
@@ -148,8 +148,8 @@ static inline int64_t miss(struct encoder *e, int i, void *ret, bool wide)
 
 static int64_t encode_long(struct encoder *e, const struct fragment *f, void *ret, bool wide)
 {
-    if (f->bytes > e->long_room) {
-        e->long_room = f->bytes;
+    if (f->bytes > e->long_capacity) {
+        e->long_capacity = f->bytes;
         free(e->long_ranks);
         e->long_ranks = heap_alloc(f->bytes * (int64_t)sizeof *e->long_ranks);
     }

@@ -18,7 +18,7 @@ struct encoder *encoder_open(const struct bpe *b, struct bpe_walk *w, int cache_
 void encoder_close(struct encoder *e);
 
 /* Encodes a text of `bytes` bytes and returns the number of ids, at most `bytes`. ENCODER_PADDING
- * bytes after the text must be readable. `ret` must have room for bytes + ENCODER_PADDING ids of
+ * bytes after the text must be readable. `ret` must have space for bytes + ENCODER_PADDING ids of
  * bpe_id_bytes bytes. The text may contain any bytes. */
 int64_t encoder_run(struct encoder *e, const char *text, int64_t bytes, void *ret);
 

@@ -130,7 +130,7 @@ static int64_t write_id(uint32_t id, char *ret)
 static void append_words(const struct worker *w, struct str *made)
 {
     int64_t n = w->ids.len / bpe_id_bytes(&w->encode.t->bpe);
-    char *begin = str_room(made, n * (ID_DIGITS + 1)), *at = begin;
+    char *begin = str_reserve(made, n * (ID_DIGITS + 1)), *at = begin;
     for (int64_t i = 0; i < n; i++) {
         *at++ = ' ';
         at += write_id(encode_id(w->encode.t, &w->ids, i), at);
@@ -141,7 +141,7 @@ static void append_words(const struct worker *w, struct str *made)
 static void append_list(const struct worker *w, struct str *made)
 {
     int64_t n = w->ids.len / bpe_id_bytes(&w->encode.t->bpe);
-    char *begin = str_room(made, n * (ID_DIGITS + 2)), *at = begin;
+    char *begin = str_reserve(made, n * (ID_DIGITS + 2)), *at = begin;
     for (int64_t i = 0; i < n; i++) {
         if (i) {
             *at++ = ',';

@@ -218,7 +218,7 @@ static void test_one_rank_has_no_communicator(void **)
 enum { RECORDS = 3 };
 static struct collective_record record[MOST][RECORDS];
 
-/* Rank 1 arrives late. Messages are not recorded, and records beyond the room are dropped. */
+/* Rank 1 arrives late. Messages are not recorded, and records beyond the capacity are dropped. */
 static void *collect_recorded(void *user)
 {
     struct rank *r = user;

@@ -45,7 +45,7 @@ static struct attention_options small(void)
                                       .precisions = 1,
                                       .samples = 4,
                                       .limit_ms = 60000,
-                                      .room = -1};
+                                      .memory_limit = -1};
 }
 
 static void run(const struct attention_options *o)
@@ -209,11 +209,11 @@ static void test_out_of_memory(void **state)
     run(&o);
     /* the slow variants need more; inputs are in memory twice, as the device is the host */
     int64_t flash = cell[2 * ATTENTION_VARIANTS + FLASH].bytes;
-    o.room = flash + 2LL * 256 * (3 * 16 + 16) * (int64_t)sizeof(float);
-    o.room--;
+    o.memory_limit = flash + 2LL * 256 * (3 * 16 + 16) * (int64_t)sizeof(float);
+    o.memory_limit--;
     run(&o);
     assert_non_null(cell[2 * ATTENTION_VARIANTS + FLASH].reason);
-    o.room++;
+    o.memory_limit++;
     run(&o);
     for (int w = 0; w < ATTENTION_VARIANTS; w++) {
         const struct attention_cell *c = &cell[2 * ATTENTION_VARIANTS + w];
@@ -241,7 +241,7 @@ static void test_refusal_names_what_fits(void **state)
     o.length[0] = T;
     o.tokens = FITS * T;
     run(&o);
-    o.room = cell[SLOW_OP].bytes + o.tokens * columns * (int64_t)sizeof(float);
+    o.memory_limit = cell[SLOW_OP].bytes + o.tokens * columns * (int64_t)sizeof(float);
     for (int64_t n = FITS; n <= BATCH; n++) {
         o.tokens = n * T;
         run(&o);
@@ -252,13 +252,13 @@ static void test_refusal_names_what_fits(void **state)
             assert_non_null(strstr(reason, "; a batch of 2 is the largest that fits"));
     }
     o.tokens = o.length[0] = T / 2;
-    o.room = -1;
+    o.memory_limit = -1;
     run(&o);
-    o.room = cell[SLOW_OP].bytes + T / 2 * columns * (int64_t)sizeof(float);
+    o.memory_limit = cell[SLOW_OP].bytes + T / 2 * columns * (int64_t)sizeof(float);
     o.tokens = o.length[0] = T;
     run(&o);
     assert_non_null(strstr(cell[SLOW_OP].reason, "; not even one sequence fits; T 32 would"));
-    o.room = 1;
+    o.memory_limit = 1;
     run(&o);
     assert_non_null(strstr(cell[SLOW_OP].reason, "; not even one sequence of one token fits"));
 }

@@ -303,11 +303,11 @@ static void test_cells_that_do_not_fit_are_skipped(void **state)
     axis(&g, "block_size=16,512");
     axis(&g, "flash=false");
     run(&g, (struct bench_options){0}, &heard, &cell);
-    int64_t room = cell[3].bytes - 1;
-    assert_true(cell[1].bytes < room);
+    int64_t memory_limit = cell[3].bytes - 1;
+    assert_true(cell[1].bytes < memory_limit);
     int64_t all = cell[0].bytes + cell[1].bytes + cell[2].bytes;
-    enum bench_order order = run(&g, (struct bench_options){.limit = room}, &heard, &cell);
-    assert_true(order == (all > room / 10 * 9 ? BENCH_TWICE : BENCH_ROUNDS));
+    enum bench_order order = run(&g, (struct bench_options){.limit = memory_limit}, &heard, &cell);
+    assert_true(order == (all > memory_limit / 10 * 9 ? BENCH_TWICE : BENCH_ROUNDS));
     assert_non_null(strstr(cell[3].reason, "needs "));
     assert_non_null(strstr(cell[3].reason, " of memory, the limit is "));
     assert_non_null(strstr(cell[3].reason, "; batch_size="));

@@ -60,11 +60,11 @@ static bool wanted(const struct trial *t)
 
 static void add_one(const struct trial *t)
 {
-    static int64_t room;
+    static int64_t capacity;
     if (!wanted(t)) return;
-    if (trials == room) {
-        room = 2 * room + 1024;
-        trial = realloc(trial, (size_t)room * sizeof *trial);
+    if (trials == capacity) {
+        capacity = 2 * capacity + 1024;
+        trial = realloc(trial, (size_t)capacity * sizeof *trial);
         if (!trial) die("out of memory");
     }
     trial[trials++] = *t;

@@ -90,7 +90,7 @@ static const char *const words[] = {
     "\\u0000",
 };
 
-/* One change of `bytes`, which have room for BYTES_MOST. */
+/* One change of `bytes`, which have space for BYTES_MOST. */
 static int64_t change(uint8_t *bytes, int64_t n)
 {
     int64_t at = below(n + 1), length = min_i64(1 + below(16), n - at);

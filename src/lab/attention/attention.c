@@ -30,7 +30,7 @@ static void problem(struct lab_problem *p)
     p->flops = 4.0 * HEAD * pairs(p);
 }
 
-/* One head, computed by the definition of attention; `s` has room for the scores of a query. */
+/* One head, computed by the definition of attention; `s` has space for the scores of a query. */
 static void one_head(const struct lab_problem *p, const double *x, double *y, double *s)
 {
     int64_t tokens = p->n[2], width = p->n[1] * HEAD, stride = 3 * width;

@@ -20,7 +20,7 @@ struct bpe_input {
 
 struct bpe_output {
     int64_t count;
-    uint32_t *id;      /* room for ENCODER_PADDING more ids than the text has bytes */
+    uint32_t *id;      /* space for ENCODER_PADDING more ids than the text has bytes */
     uint32_t *scratch; /* ranks of one piece */
     /* The cache of words, in 4 KiB and in 2 MiB pages; emptied before each call unless `warm`. */
     void *small_pages, *large_pages;
