@@ -90,12 +90,13 @@ static void name_kernels(struct trial *t)
 static int64_t kept_bytes(const struct plan *p)
 {
     struct arena scratch = {0};
-    struct stays s;
+    struct residencies s;
     int turn = plan_backward_start(p);
     int64_t bytes = 0;
-    plan_stays(p, &s, &scratch);
+    plan_residencies(p, &s, &scratch);
     for (int i = 0; i < s.n; i++)
-        if (s.stay[i].first < turn && s.stay[i].last >= turn) bytes += s.stay[i].bytes;
+        if (s.residency[i].first < turn && s.residency[i].last >= turn)
+            bytes += s.residency[i].bytes;
     arena_release(&scratch);
     return bytes;
 }

@@ -93,7 +93,7 @@ static enum status key_set(struct config *c, const char *key, int64_t key_length
     char *text = arena_strdup(a, value);
     const char *taken = text;
     TRY(unquote(f ? f->key : arena_printf(a, "%.*s", (int)key_length, key), text, whole));
-    TRY(nanogpt_take(key, key_length, &taken));
+    TRY(nanogpt_translate(key, key_length, &taken));
     return f ? field_set(f, c, value_of_key(f, c, taken, a), a) : ST_OK;
 }
 

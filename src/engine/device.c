@@ -16,9 +16,10 @@ static bool is_usable(const struct backend *b)
     struct device_library l;
     if (!b || b->devices.count() == 0) return false;
     for (int i = 0; backend_library_at(b, i, &l) && l.needed; i++) {
-        if (!l.why) continue;
+        if (!l.unavailable_because) continue;
         if (!warned)
-            log_warning("the CPU is used, not the GPU: %s: %s; %s", l.name, l.why, l.without);
+            log_warning("the CPU is used, not the GPU: %s: %s; %s", l.name, l.unavailable_because,
+                        l.consequence);
         warned = true;
         return false;
     }

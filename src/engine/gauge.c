@@ -94,10 +94,10 @@ static void add(struct sum *s, const struct device_sample *before, const struct 
         s->energy_j += energy;
         s->energy_ms += ms;
     }
-    if (x->others >= 0) s->others_known_ms += ms;
-    if (x->others > 0) {
+    if (x->other_programs >= 0) s->others_known_ms += ms;
+    if (x->other_programs > 0) {
         s->others_ms += ms;
-        s->other = x->other;
+        s->other = x->other_pid;
     }
     if (x->throttle < 0) return;
     s->throttle_known_ms += ms;
@@ -258,7 +258,7 @@ void gauge_print(const struct gauge_summary *g, struct str *s)
     str_printf(s, "; slowed in %.1f %% of the time by ", 100 * g->throttled);
     gap = "";
     for (int i = 0; i < g->reasons; i++)
-        if (strcmp(g->by[i].name, throttle_name(THROTTLE_SET)) != 0)
+        if (strcmp(g->by[i].name, throttle_name(THROTTLE_USER)) != 0)
             str_printf(s, "%s%s", gap, g->by[i].name), gap = ", ";
 }
 

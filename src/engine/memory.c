@@ -106,7 +106,7 @@ static void sort(struct memory_tensors *list)
     qsort(list->tensor, (size_t)list->n, sizeof *list->tensor, larger_first);
 }
 
-static struct memory_tensor tensor_of(const struct plan *p, const struct stay *s)
+static struct memory_tensor tensor_of(const struct plan *p, const struct residency *s)
 {
     const struct node *by = graph_producer(p->graph, s->v);
     return (struct memory_tensor){by->scope,
@@ -177,14 +177,14 @@ void memory_tensors(const struct program *program, const struct memory_moment *m
     const struct plan *p = &program->plan[m->kind];
     const struct step *step = &p->step[m->step];
     const struct node *n = &p->graph->node[m->step];
-    struct stays stays;
-    plan_stays(p, &stays, a);
+    struct residencies residencies;
+    plan_residencies(p, &residencies, a);
     enum { BLOCKS = 5, RANGES = 5 };
-    int most = stays.n + RANGES * program->model.parameters + BLOCKS + 1;
+    int most = residencies.n + RANGES * program->model.parameters + BLOCKS + 1;
     *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, most)};
-    for (int i = 0; i < stays.n; i++)
-        if (stays.stay[i].first <= m->step && m->step <= stays.stay[i].last)
-            add(ret, tensor_of(p, &stays.stay[i]));
+    for (int i = 0; i < residencies.n; i++)
+        if (residencies.residency[i].first <= m->step && m->step <= residencies.residency[i].last)
+            add(ret, tensor_of(p, &residencies.residency[i]));
     if (step->kernel && step->scratch_bytes)
         add(ret, (struct memory_tensor){n->scope,
                                         op_def(n->op)->name,
@@ -208,12 +208,12 @@ void memory_tensors(const struct program *program, const struct memory_moment *m
 void memory_saved(const struct program *program, int layer, struct memory_tensors *ret,
                   struct arena *a)
 {
-    struct stays stays = {0};
+    struct residencies residencies = {0};
     const struct plan *p = &program->plan[GRAPH_MICRO];
-    if (program->built[GRAPH_MICRO]) plan_stays(p, &stays, a);
-    *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, stays.n + 1)};
-    for (int i = 0; i < stays.n; i++) {
-        const struct stay *s = &stays.stay[i];
+    if (program->built[GRAPH_MICRO]) plan_residencies(p, &residencies, a);
+    *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, residencies.n + 1)};
+    for (int i = 0; i < residencies.n; i++) {
+        const struct residency *s = &residencies.residency[i];
         if (s->part == MEMORY_SAVED && graph_producer(p->graph, s->v)->layer == layer)
             add(ret, tensor_of(p, s));
     }

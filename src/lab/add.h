@@ -5,7 +5,7 @@
 #ifndef LAB_ADD_H
 #define LAB_ADD_H
 
-#include "lab/narrow.h"
+#include "lab/number_format.h"
 
 enum { ADD_EXTRA = 3 }; /* guard, round, sticky */
 
@@ -16,7 +16,7 @@ struct add_number {
 };
 
 struct addition {
-    enum narrow format;
+    enum number_kind format;
     double given[2], term[2]; /* the caller's numbers; the same rounded to the format */
     double result;
     /* term[0] + term[1] = exact + rest, where exact is the nearest double. */
@@ -36,6 +36,6 @@ struct addition {
     bool overflow;             /* rounded is larger than the format's largest number */
 };
 
-void add_numbers(enum narrow f, double a, double b, struct addition *ret);
+void add_numbers(enum number_kind f, double a, double b, struct addition *ret);
 
 #endif

@@ -257,10 +257,10 @@ void formula_values(const struct formula *f, const double *values, double *ret)
 
 /* --- with rounding ---------------------------------------------------------------------------- */
 
-/* Same as narrow_round, but faster for fp32. */
-static double rounded(enum narrow to, double x)
+/* Same as number_round, but faster for fp32. */
+static double rounded(enum number_kind to, double x)
 {
-    return to == NARROW_FP32 ? (double)(float)x : narrow_round(to, x);
+    return to == NUMBER_FP32 ? (double)(float)x : number_round(to, x);
 }
 
 /* The partial derivative of node `n` by operand k, after `by` is added to operand `moved`. */
@@ -316,10 +316,10 @@ static bool is_close(const struct formula_node *n, const struct formula_dual *al
 }
 
 struct formula_rounded formula_rounded(const struct formula *f, const double *values, int name,
-                                       enum narrow to)
+                                       enum number_kind to)
 {
     struct formula_dual all[FORMULA_BYTES], off[FORMULA_BYTES];
-    double unit = to == NARROW_BF16 ? 0x1p-8 : 0x1p-23;
+    double unit = to == NUMBER_BF16 ? 0x1p-8 : 0x1p-23;
     struct formula_rounded ret = {.certain = true};
     for (int i = 0; i < f->nodes; i++) {
         const struct formula_node *n = &f->node[i];

@@ -130,7 +130,7 @@ static void quantize_matmul(struct float8 *f, const struct node *n)
 {
     bool weight = is_matmul_with_weight(f->in, n);
     bool tb = n->op == OP_LINEAR ? n->attr.linear.tb : n->attr.matmul.tb;
-    pass_mark(f->out, n);
+    pass_inherit_place(f->out, n);
     const struct quantized *a = quantized(f, n->in[0]), *b = quantized(f, n->in[1]);
     value left = weight ? a->code : a->transposed, right = tb ? b->code : b->transposed;
     f->map[n->out[0].i] = scaled(f, n, left, right, a->scale, b->scale);
@@ -149,7 +149,7 @@ enum status pass_float8(const struct graph *in, struct graph *out, const struct 
         if (one && f.step.i && graph_status(out) == ST_OK)
             quantize_matmul(&f, n);
         else
-            pass_keep(in, id, out, f.map);
+            pass_copy_node(in, id, out, f.map);
         if (step.i && n->out[0].i == step.i) f.step = f.map[step.i];
     }
     pass_finish(in, out, f.map);

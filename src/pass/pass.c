@@ -54,7 +54,7 @@ enum status passes_run(enum pass_time time, struct graph *g, const struct pass_o
     return ST_OK;
 }
 
-void pass_keep(const struct graph *in, int id, struct graph *out, value *map)
+void pass_copy_node(const struct graph *in, int id, struct graph *out, value *map)
 {
     const struct node *n = &in->node[id];
     value first = graph_copy(out, in, n, map);
@@ -67,8 +67,9 @@ void pass_finish(const struct graph *in, struct graph *out, const value *map)
         graph_output(out, in->output[i].name, map[in->output[i].v.i]);
 }
 
-bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
-                const union attr *attr, int n_in, const value *in, const struct type *given)
+bool pass_kernel_is_faster(const struct pass_options *o, const struct graph *g, enum op op,
+                           const union attr *attr, int n_in, const value *in,
+                           const struct type *given)
 {
     if (!o->kernels || graph_status(g) != ST_OK) return false;
     struct node n = {.op = op, .attr = *attr, .n_in = n_in, .numerics = g->numerics};
@@ -78,7 +79,7 @@ bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
     return o->kernels->gain(o->kernels->who, &n, from, to);
 }
 
-void pass_mark(struct graph *out, const struct node *n)
+void pass_inherit_place(struct graph *out, const struct node *n)
 {
     out->phase = n->phase;
     out->layer = n->layer;
@@ -104,7 +105,7 @@ enum status pass_dead_code(const struct graph *in, struct graph *out, const stru
     }
     value *map = ARENA_NEW(out->arena, value, in->values);
     for (int id = 0; id < in->nodes; id++)
-        if (live[id]) pass_keep(in, id, out, map);
+        if (live[id]) pass_copy_node(in, id, out, map);
     pass_finish(in, out, map);
     return graph_status(out);
 }

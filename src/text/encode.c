@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-void encode_open(struct encode *e, const struct tokenizer *t, struct bpe_walk *w, bool special,
+void encode_open(struct encode *e, const struct tokenizer *t, struct bpe_long *w, bool special,
                  int cache_bits)
 {
     *e = (struct encode){t, special, encoder_open(&t->bpe, w, cache_bits)};

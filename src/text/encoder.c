@@ -54,7 +54,7 @@ struct fragment {
 
 struct encoder {
     const struct bpe *bpe;
-    struct bpe_walk *walk;
+    struct bpe_long *bpe_long;
     struct bucket *cache;
     int bucket_bits;
     struct phrase *phrases;
@@ -67,13 +67,13 @@ struct encoder {
     uint64_t begins[WINDOW];
 };
 
-struct encoder *encoder_open(const struct bpe *b, struct bpe_walk *w, int cache_bits)
+struct encoder *encoder_open(const struct bpe *b, struct bpe_long *w, int cache_bits)
 {
     BUG_IF(cache_bits < 2, "a cache of 2^%d words", cache_bits);
     struct encoder *e = HEAP_NEW(struct encoder, 1);
     int64_t bytes = (int64_t)sizeof(struct entry) << cache_bits;
     e->bpe = b;
-    e->walk = w;
+    e->bpe_long = w;
     e->bucket_bits = cache_bits - 1;
     e->cache = heap_aligned(bytes < HUGE_PAGE ? 64 : HUGE_PAGE, bytes);
     if (bytes >= HUGE_PAGE) madvise(e->cache, (size_t)bytes, MADV_HUGEPAGE); /* before first use */
@@ -155,7 +155,7 @@ static int64_t encode_long(struct encoder *e, const struct fragment *f, void *re
     }
     int64_t n = f->bytes <= BPE_SHORT_MOST
                     ? bpe_merge_short(e->bpe, f->text, (int)f->bytes, e->long_ranks)
-                    : walk_merge(e->walk, f->text, f->bytes, e->long_ranks);
+                    : bpe_long_merge(e->bpe_long, f->text, f->bytes, e->long_ranks);
     for (int64_t k = 0; k < n; k++) {
         uint32_t id = e->bpe->id[e->long_ranks[k]];
         if (wide)

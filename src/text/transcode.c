@@ -15,7 +15,7 @@
 
 struct transcoding {
     const struct transcode *t;
-    struct bpe_walk *walk;
+    struct bpe_long *bpe_long;
     int64_t read, lines;
     bool begun; /* something was written, so a blank must come first */
 };
@@ -101,7 +101,7 @@ static void *open_worker(void *user)
 {
     const struct transcoding *x = user;
     struct worker *w = HEAP_NEW(struct worker, 1);
-    encode_open(&w->encode, x->t->tokenizer, x->walk, x->t->special, ENCODER_CACHE);
+    encode_open(&w->encode, x->t->tokenizer, x->bpe_long, x->t->special, ENCODER_CACHE);
     return w;
 }
 
@@ -203,13 +203,13 @@ static enum status run(struct transcoding *x, struct stream s)
 
 enum status tokenize(const struct transcode *t)
 {
-    struct transcoding x = {.t = t, .walk = walk_open(&t->tokenizer->bpe)};
+    struct transcoding x = {.t = t, .bpe_long = bpe_long_open(&t->tokenizer->bpe)};
     struct stream s = {.cut = t->form == FORM_JSONL ? cut_lines : cut_text,
                        .work = encode_unit,
                        .open = open_worker,
                        .close = close_worker};
     enum status st = run(&x, s);
-    walk_close(x.walk);
+    bpe_long_close(x.bpe_long);
     return st == ST_OK && t->form == FORM_WORDS ? write_all(t, "\n", 1) : st;
 }
 

@@ -108,7 +108,7 @@ static void set_resources(struct table *t, int row, const struct lab_result *x, 
     table_set(t, row, COLUMN_SHARED, 0, (double)r->shared_bytes, a);
     if (r->local_bytes) table_set(t, row, COLUMN_LOCAL, 0, (double)r->local_bytes, a);
     *table_at(t, row, COLUMN_WARPS) =
-        (struct table_cell){arena_printf(a, "%d of %d", r->warps, r->most_warps), r->warps};
+        (struct table_cell){arena_printf(a, "%d of %d", r->warps, r->max_warps), r->warps};
     if (r->limit) table_set_text(t, row, COLUMN_LIMIT, r->limit);
     if (x->waves > 0) table_set(t, row, COLUMN_WAVES, 3, x->waves, a);
 }

@@ -96,13 +96,13 @@ static int64_t check_run(const struct hand *s, const struct trace *t, int64_t fr
     for (int step = 0; step < s->plan.steps; step++) {
         if (!s->plan.step[step].kernel) continue;
         int64_t first = i;
-        while (i < t->activities && t->activity[i].mark == step && t->activity[i].play == replay)
+        while (i < t->activities && t->activity[i].mark == step && t->activity[i].replay == replay)
             i++;
         if (i == first)
             fail_msg("step %d, %s: nothing; number %lld is of mark %d, replay %d", step,
                      op_def(s->plan.step[step].kernel->op)->name, (long long)i,
                      i < t->activities ? t->activity[i].mark : -2,
-                     i < t->activities ? t->activity[i].play : -2);
+                     i < t->activities ? t->activity[i].replay : -2);
         if (s->plan.step[step].kernel->op == OP_GELU)
             assert_string_equal(t->activity[first].name, "gelu");
     }

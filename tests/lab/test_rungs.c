@@ -4,8 +4,8 @@
 #include "../support/cases.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "lab/describe_errors.h"
 #include "lab/run.h"
-#include "lab/wrong.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -256,19 +256,19 @@ static void test_words_say_where(void **state)
     y[13] = y[14] = y[18] = 0;
     y[19] = NAN;
     struct lab_problem p = {.out = 20, .columns = 5};
-    assert_string_equal(lab_wrong_words(&p, y, expected, 1, 0, &a).words,
+    assert_string_equal(lab_describe_errors(&p, y, expected, 1, 0, &a).words,
                         "row 2, column 3 is 0 instead of 13; 4 of 20 elements are wrong, all in "
                         "rows from 2 on, all in columns from 3 on: is the last tile guarded?");
     p.columns = 0;
-    assert_string_equal(lab_wrong_words(&p, y, expected, 1, 0, &a).words,
+    assert_string_equal(lab_describe_errors(&p, y, expected, 1, 0, &a).words,
                         "element 13 is 0 instead of 13; 4 of 20 elements are wrong, all in "
                         "elements from 13 on: is the last tile guarded?");
     memcpy(y, expected, sizeof y);
     y[3] += 0.1;
-    assert_string_equal(lab_wrong_words(&p, y, expected, 50, 0.01, &a).words,
+    assert_string_equal(lab_describe_errors(&p, y, expected, 50, 0.01, &a).words,
                         "no single element stands out: all are a little off");
     y[3] += 1;
-    assert_string_equal(lab_wrong_words(&p, y, expected, 50, 0.01, &a).words,
+    assert_string_equal(lab_describe_errors(&p, y, expected, 50, 0.01, &a).words,
                         "element 3 is 4.1 instead of 3; 1 of 20 elements are wrong");
     arena_release(&a);
 }

@@ -32,8 +32,8 @@ static void feed_and_run(struct hand *s)
     hand_run(s);
 }
 
-static bool gains(const void *who, const struct node *n, const struct type *in,
-                  const struct type *out)
+static bool kernel_is_faster(const void *who, const struct node *n, const struct type *in,
+                             const struct type *out)
 {
     (void)n, (void)in, (void)out;
     return *(const bool *)who;
@@ -48,7 +48,7 @@ struct expected {
  * same. `does` is the result of pass_kernels.gain. */
 static void check(build_fn *build, bool does, int n, const struct expected *e)
 {
-    const struct pass_kernels kernels = {gains, &does};
+    const struct pass_kernels kernels = {kernel_is_faster, &does};
     struct pass_options o = {.rung = RUNG_FULL, .kernels = &kernels};
     struct hand plain, fused;
     make(&plain, build);

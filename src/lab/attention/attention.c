@@ -223,7 +223,7 @@ static double moved_wgmma(const struct lab_problem *p)
 
 static const struct lab_rung gpu[] = {
     {"matrices", "attention/gpu/01_matrices.cu", .shape = shape_weighted, .scratch = matrices,
-     .before = {{"attention_scores", shape_scores}, {"attention_softmax", shape_softmax}},
+     .prologue = {{"attention_scores", shape_scores}, {"attention_softmax", shape_softmax}},
      .moved = moved_matrices, .bound = "memory for the matrices, and loads of one element"},
     {"rows", "attention/gpu/02_rows.cu", .shape = shape_rows, .refuses = rows_too_long,
      .moved = moved_rows, .bound = "shared memory: two reads for each multiplication",

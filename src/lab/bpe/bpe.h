@@ -14,7 +14,7 @@ enum { BPE_CACHE_BITS = 18, BPE_RUNGS = 8 };
 
 struct bpe_input {
     const struct bpe *bpe;
-    struct bpe_walk *walk; /* text/walk.h: for pieces that are too long for simple merges */
+    struct bpe_long *bpe_long; /* text/bpe_long.h: for pieces that are too long for simple merges */
     const char *text;
 };
 

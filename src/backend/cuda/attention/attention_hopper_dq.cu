@@ -32,7 +32,8 @@ enum {
     FREE = VALUES_FULL + 8 * V_STAGES, /* WIDE: of keys */
     VALUES_FREE = FREE + 8 * STAGES,   /* WIDE only */
     EARLY = AHEAD == 2,
-    SETTLE_LATE = AHEAD && LATE, /* settle() during dP: with a single stage y arrives late */
+    /* compute_statistics() during dP: with a single stage y arrives late. */
+    STATISTICS_LATE = AHEAD && LATE,
     /* Loads an item's log-sum-exp one item ahead, where registers allow. */
     LSE_AHEAD = !WIDE && !(AHEAD && LATE),
 };
@@ -212,7 +213,7 @@ DEVICE void release_last(const queries &own)
 }
 /* Called during an item's first matmuls: releases the previous item, computes delta, and stores the
  * statistics for the next kernel. */
-DEVICE void settle(queries &own)
+DEVICE void compute_statistics(queries &own)
 {
     int lane = own.thread % WARP;
     release_last(own);
@@ -294,7 +295,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
         wgmma_commit();
     }
     if (!AHEAD) {
-        if (before < 0) settle(own);
+        if (before < 0) compute_statistics(own);
         wgmma_wait<1>();
         wgmma_hold(s);
     }
@@ -306,7 +307,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
         begin(s, own, base, at);
         wgmma_commit();
     }
-    if (SETTLE_LATE && before < 0) settle(own);
+    if (STATISTICS_LATE && before < 0) compute_statistics(own);
     wgmma_wait<(AHEAD && MORE)>();
     wgmma_hold(dp);
     if (WIDE) {
@@ -339,7 +340,7 @@ DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
     if (AHEAD) {
         begin(s, own, base, at);
         wgmma_commit();
-        if (!SETTLE_LATE) settle(own);
+        if (!STATISTICS_LATE) compute_statistics(own);
         wgmma_wait<0>();
         wgmma_hold(s);
     }

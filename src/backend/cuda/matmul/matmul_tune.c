@@ -186,7 +186,7 @@ static double measure(const struct trial *t, const struct contender *c, int time
 }
 
 /* The first run loads or compiles the kernel; the second sets the number of runs per sample. */
-static void race(const struct trial *t, struct contender *c, int n)
+static void measure_all(const struct trial *t, struct contender *c, int n)
 {
     double spent = 0;
     for (int i = 0; i < n; i++) {
@@ -261,7 +261,7 @@ static enum status measure_kernels(const struct matmul *library, const struct ke
         TRY_OUT(st, cuda_check(give_own_memory(&t, own), "allocate memory to measure a matmul"));
         for (int i = 0; i < t.owns; i++) TRY_OUT(st, cuda_prepare(own, &t.own[i]));
     }
-    race(&t, all, n + t.owns);
+    measure_all(&t, all, n + t.owns);
     int best = fastest_of(all, 0, n), tile = fastest_of(all, n, n + t.owns);
     if (best >= 0) add_contender(ret, MATMUL_LIBRARY, &all[best]);
     if (best > 0 && all[0].samples)
@@ -351,7 +351,7 @@ static enum status tune(void *context, int op, const struct kernel_call *call,
     /* Measure variants that this run forbids too: the entry serves other runs. */
     c.numerics.portable = false;
     c.context = context;
-    c.questions = NULL;
+    c.lookups = NULL;
     c.state = NULL;
     *ret = (struct tuning_entry){.n = 0};
     bool library = cuda_device_of(&c)->library && cublaslt_handle() &&
