@@ -27,7 +27,7 @@ struct unpack {
     enum status (*read)(struct unpack *u, char *ret, int64_t most, int64_t *ret_bytes);
 #ifdef HAVE_ZLIB
     z_stream zlib;
-    bool whole; /* a stream has ended, which zeros may follow */
+    bool stream_ended; /* a stream has ended, which zeros may follow */
     bool has_zlib;
 #endif
 #ifdef HAVE_ZSTD
@@ -82,7 +82,7 @@ static enum status read_zlib(struct unpack *u, char *ret, int64_t most, int64_t 
     while (z->avail_out == available) {
         TRY(fill(u));
         /* Tapes and some programs fill up the last block with zeros. */
-        while (u->whole && !u->inside && u->at < u->filled && !u->buffer[u->at]) u->at++;
+        while (u->stream_ended && !u->inside && u->at < u->filled && !u->buffer[u->at]) u->at++;
         if (u->at == u->filled) {
             if (u->inside) return fail_cut(u);
             if (u->ended) break;
@@ -95,7 +95,7 @@ static enum status read_zlib(struct unpack *u, char *ret, int64_t most, int64_t 
         u->at = u->filled - z->avail_in;
         if (st == Z_STREAM_END) {
             u->inside = false;
-            u->whole = true;
+            u->stream_ended = true;
             inflateReset(z);
         } else if (st != Z_OK && st != Z_BUF_ERROR) {
             return fail_damaged(u, z->msg ? z->msg : "it is no gzip file");

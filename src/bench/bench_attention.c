@@ -202,8 +202,8 @@ static void conclude(struct trial *t, const struct contender *c)
     struct attention_cell *cell = t->cell;
     cell->forward = c->part[0];
     cell->backward = c->part[1];
-    cell->both = c->whole;
-    cell->expected_ms = c->whole.median;
+    cell->both = c->total;
+    cell->expected_ms = c->total.median;
     cell->forward_flops = 4 * pairs_of(cell) * (double)(cell->H * cell->D);
     cell->backward_flops = 2.5 * cell->forward_flops;
 }

@@ -80,8 +80,8 @@ static double energy_between(const struct device_sample *from, const struct devi
     return to->power_w >= 0 ? to->power_w * ms * 1e-3 : -1;
 }
 
-static void add(struct sum *s, const struct device_sample *before, const struct device_sample *x,
-                double ms)
+static void add_sample(struct sum *s, const struct device_sample *before,
+                       const struct device_sample *x, double ms)
 {
     const double known[GAUGE_VALUES] = {x->utilization,  x->clock_mhz,     x->power_w,
                                         x->memory_bytes, x->temperature_c, x->memory_utilization,
@@ -149,9 +149,9 @@ static enum status sample(struct gauge *g)
     if (st == ST_OK) {
         pthread_mutex_lock(&g->lock);
         double ms = clock_ms(g->last_ns, now_ns);
-        if (g->last_ns) add(&g->open, &g->last, &x, ms);
+        if (g->last_ns) add_sample(&g->open, &g->last, &x, ms);
         g->open.idle |= !g->working;
-        if (g->last_ns && g->working) add(&g->all, &g->last, &x, ms);
+        if (g->last_ns && g->working) add_sample(&g->all, &g->last, &x, ms);
         if (g->last_ns) { /* the first sample is not counted, because it opens the library */
             g->queried_ms += clock_ms(from_ns, now_ns);
             g->queries++;

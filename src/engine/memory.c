@@ -95,7 +95,7 @@ static int larger_first(const void *a, const void *b)
     return by_name ? by_name : (int)x->part - (int)y->part;
 }
 
-static void add(struct memory_tensors *list, struct memory_tensor t)
+static void add_tensor(struct memory_tensors *list, struct memory_tensor t)
 {
     list->bytes += t.bytes;
     list->tensor[list->n++] = t;
@@ -139,13 +139,13 @@ static void add_parameters(const struct program *program, int last, struct memor
         if (!ranges[r].size || !bytes) continue;
         int64_t elements = bytes / (ranges[r].storage == STORAGE_COPY ? 2 : 4);
         if (elements < program->model.elements) { /* the ranks share it */
-            add(list, (struct memory_tensor){.name = "shards of this rank",
-                                             .op = "",
-                                             .layer = -1,
-                                             .part = ranges[r].part,
-                                             .bytes = elements * ranges[r].size,
-                                             .offset = -1,
-                                             .last = last});
+            add_tensor(list, (struct memory_tensor){.name = "shards of this rank",
+                                                    .op = "",
+                                                    .layer = -1,
+                                                    .part = ranges[r].part,
+                                                    .bytes = elements * ranges[r].size,
+                                                    .offset = -1,
+                                                    .last = last});
             continue;
         }
         for (int i = 0; i < program->model.parameters; i++) {
@@ -159,7 +159,7 @@ static void add_parameters(const struct program *program, int last, struct memor
                                       .last = last};
             t.bytes = type_elements(&p->type) * ranges[r].size;
             if (ranges[r].size == 2) t.type.dtype = DT_BF16;
-            add(list, t);
+            add_tensor(list, t);
         }
     }
 }
@@ -168,7 +168,8 @@ static void add_block(const struct program *program, enum storage storage, enum 
                       const char *name, int last, struct memory_tensors *list)
 {
     int64_t bytes = program->bytes[storage];
-    if (bytes) add(list, (struct memory_tensor){name, "", 0, -1, part, {0}, bytes, -1, 0, last});
+    if (bytes)
+        add_tensor(list, (struct memory_tensor){name, "", 0, -1, part, {0}, bytes, -1, 0, last});
 }
 
 void memory_tensors(const struct program *program, const struct memory_moment *m,
@@ -184,18 +185,18 @@ void memory_tensors(const struct program *program, const struct memory_moment *m
     *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, most)};
     for (int i = 0; i < residencies.n; i++)
         if (residencies.residency[i].first <= m->step && m->step <= residencies.residency[i].last)
-            add(ret, tensor_of(p, &residencies.residency[i]));
+            add_tensor(ret, tensor_of(p, &residencies.residency[i]));
     if (step->kernel && step->scratch_bytes)
-        add(ret, (struct memory_tensor){n->scope,
-                                        op_def(n->op)->name,
-                                        0,
-                                        n->layer,
-                                        MEMORY_WORKSPACE,
-                                        {0},
-                                        step->scratch_bytes,
-                                        step->scratch_offset,
-                                        m->step,
-                                        m->step});
+        add_tensor(ret, (struct memory_tensor){n->scope,
+                                               op_def(n->op)->name,
+                                               0,
+                                               n->layer,
+                                               MEMORY_WORKSPACE,
+                                               {0},
+                                               step->scratch_bytes,
+                                               step->scratch_offset,
+                                               m->step,
+                                               m->step});
     add_parameters(program, p->steps, ret);
     add_block(program, STORAGE_PACKED, MEMORY_COPIES, "packed weights", p->steps, ret);
     add_block(program, STORAGE_AMAX, MEMORY_COPIES, "largest magnitudes", p->steps, ret);
@@ -215,7 +216,7 @@ void memory_saved(const struct program *program, int layer, struct memory_tensor
     for (int i = 0; i < residencies.n; i++) {
         const struct residency *s = &residencies.residency[i];
         if (s->part == MEMORY_SAVED && graph_producer(p->graph, s->v)->layer == layer)
-            add(ret, tensor_of(p, s));
+            add_tensor(ret, tensor_of(p, s));
     }
     sort(ret);
 }

@@ -308,8 +308,8 @@ static void reserve_ranges(struct program *p)
         enum dtype dtype = i >= STORAGE_COPY ? DT_BF16 : DT_F32;
         bool state = i == STORAGE_MOMENT1 || i == STORAGE_MOMENT2;
         if (state ? shards_state(p->config) : shards_weights(p->config)) continue;
-        int64_t whole = p->model.elements * dtype_size(dtype);
-        if (p->bytes[i] && p->bytes[i] < whole) p->bytes[i] = whole;
+        int64_t unsharded = p->model.elements * dtype_size(dtype);
+        if (p->bytes[i] && p->bytes[i] < unsharded) p->bytes[i] = unsharded;
     }
 }
 

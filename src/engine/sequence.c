@@ -15,7 +15,8 @@ struct sequence_input {
 
 /* --- the parts of a sequence and their inputs ------------------------------------------------- */
 
-static struct sequence_part whole(const struct program *p, enum graph_kind kind, const char *result)
+static struct sequence_part plan_part(const struct program *p, enum graph_kind kind,
+                                      const char *result)
 {
     return (struct sequence_part){kind, 0, p->plan[kind].steps, result};
 }
@@ -24,8 +25,9 @@ static struct sequence_part *step_parts(const struct program *p, int *ret_parts,
 {
     int micro_steps = (int)micro_steps_of(p->config);
     struct sequence_part *part = ARENA_NEW(a, struct sequence_part, micro_steps + 1);
-    for (int i = 0; i < micro_steps; i++) part[i] = whole(p, micro_step_kind(p->config, i), "loss");
-    part[micro_steps] = whole(p, GRAPH_UPDATE, "grad_norm");
+    for (int i = 0; i < micro_steps; i++)
+        part[i] = plan_part(p, micro_step_kind(p->config, i), "loss");
+    part[micro_steps] = plan_part(p, GRAPH_UPDATE, "grad_norm");
     *ret_parts = micro_steps + 1;
     return part;
 }
@@ -104,7 +106,7 @@ void sequence_init_step(struct sequence *s, struct engine *e, struct arena *a)
 void sequence_init_plan(struct sequence *s, struct engine *e, enum graph_kind kind,
                         const char *result, struct arena *a)
 {
-    struct sequence_part part = whole(&e->program, kind, result);
+    struct sequence_part part = plan_part(&e->program, kind, result);
     sequence_init(s, e, &part, 1, a);
 }
 

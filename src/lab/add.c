@@ -29,7 +29,7 @@ static void align(struct addition *x)
         small->negative, shift_right(small->significand << ADD_EXTRA, x->shift), large->exponent};
 }
 
-static void add(struct addition *x)
+static void add_significands(struct addition *x)
 {
     const struct add_number *large = &x->of[x->larger];
     uint32_t kept = large->significand << ADD_EXTRA, other = x->aligned.significand;
@@ -91,7 +91,7 @@ void add_numbers(enum number_kind f, double a, double b, struct addition *ret)
     }
     for (int i = 0; i < 2; i++) ret->of[i] = number_of(f, ret->term[i]);
     align(ret);
-    add(ret);
+    add_significands(ret);
     normalize(ret);
     round_to_even(ret);
 }

@@ -327,7 +327,7 @@ static enum status time_all(struct running *r)
     return st;
 }
 
-static enum status run(struct running *r)
+static enum status run_products(struct running *r)
 {
     struct products_run *ret = r->ret;
     show(r, 0, "inputs");
@@ -357,7 +357,7 @@ enum status products_run(const struct products_options *o, struct products_run *
     TRY(backend_target(backend, o->device.number, &r->target));
     tuning_init(&r->tuning, &r->target, a);
     TRY(backend->open(o->device.number, &r->context));
-    enum status st = run(r);
+    enum status st = run_products(r);
     for (int i = 0; i < r->timings; i++) device_matmul_close(&r->timed[i].matmul);
     backend->close(r->context);
     return st;

@@ -191,8 +191,8 @@ static void report(const struct random_step *n, enum random_step_part part, int 
     if (n->tell) n->tell(n->user, part, iteration, begins);
 }
 
-static enum status run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
-                       double *ret_ms)
+static enum status run_step(struct random_step *n, int iteration, const struct plan_hooks *hooks,
+                            double *ret_ms)
 {
     struct sequence *s = &n->step;
     struct communicator *c = n->engine->communicator;
@@ -228,7 +228,7 @@ static enum status run(struct random_step *n, int iteration, const struct plan_h
 enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
                             double *ret_ms)
 {
-    enum status st = run(n, iteration, hooks, ret_ms);
+    enum status st = run_step(n, iteration, hooks, ret_ms);
     if (st != ST_OK) communicator_fail(n->engine->communicator);
     return st;
 }

@@ -190,7 +190,7 @@ static int64_t cut_text(void *user, const char *text, int64_t bytes, struct stre
     return u->ends ? bytes : encode_cut(x->t->tokenizer, x->t->special, text, bytes);
 }
 
-static enum status run(struct transcoding *x, struct stream s)
+static enum status run_stream(struct transcoding *x, struct stream s)
 {
     s.name = x->t->in_name;
     s.user = x;
@@ -208,7 +208,7 @@ enum status tokenize(const struct transcode *t)
                        .work = encode_unit,
                        .open = open_worker,
                        .close = close_worker};
-    enum status st = run(&x, s);
+    enum status st = run_stream(&x, s);
     bpe_long_close(x.bpe_long);
     return st == ST_OK && t->form == FORM_WORDS ? write_all(t, "\n", 1) : st;
 }
@@ -301,5 +301,5 @@ enum status detokenize(const struct transcode *t)
     struct transcode back = *t;
     struct transcoding x = {.t = &back, .begun = true};
     struct stream s = {.cut = t->form == FORM_JSONL ? cut_lines : cut_ids, .work = decode_unit};
-    return run(&x, s);
+    return run_stream(&x, s);
 }

@@ -92,11 +92,12 @@ static enum status verify_file(const struct checkpoint *c, int i,
     return st;
 }
 
-static enum status read_once(struct checkpoint *c, bool whole, struct arena *a)
+static enum status read_once(struct checkpoint *c, bool verify_tensors, struct arena *a)
 {
     struct safetensors_facts files[STATE_FILE_COUNT];
     TRY(state_read(c->at, c->name, a, &c->state, files));
-    for (int i = 0; whole && i < STATE_FILE_COUNT; i++) TRY(verify_file(c, i, &files[i], a));
+    for (int i = 0; verify_tensors && i < STATE_FILE_COUNT; i++)
+        TRY(verify_file(c, i, &files[i], a));
     return ST_OK;
 }
 
@@ -112,17 +113,17 @@ static void pause_ms(int64_t ms)
     nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
 }
 
-enum status ckpt_read_folder(struct checkpoint *c, bool whole, struct arena *a)
+enum status ckpt_read_folder(struct checkpoint *c, bool verify_tensors, struct arena *a)
 {
-    enum status st = read_once(c, whole, a);
+    enum status st = read_once(c, verify_tensors, a);
     for (int i = 1; i < TRIES && st == ST_IO && may_pass(errno); i++) {
         pause_ms(FIRST_PAUSE_MS << (2 * (i - 1)));
-        st = read_once(c, whole, a);
+        st = read_once(c, verify_tensors, a);
     }
     return st;
 }
 
-enum status ckpt_read(const struct dir *run, int64_t iter, bool whole, struct arena *a,
+enum status ckpt_read(const struct dir *run, int64_t iter, bool verify_tensors, struct arena *a,
                       struct checkpoint *ret)
 {
     struct checkpoint c = {.at = run};
@@ -130,7 +131,7 @@ enum status ckpt_read(const struct dir *run, int64_t iter, bool whole, struct ar
     ckpt_name(name, iter);
     strcpy(c.name, name);
     snprintf(c.path, sizeof c.path, "%s", dir_path(run, name, buffer));
-    enum status st = ckpt_read_folder(&c, whole, a);
+    enum status st = ckpt_read_folder(&c, verify_tensors, a);
     if (st != ST_OK) return st;
     if (c.state.iter != iter)
         return fail(ST_FORMAT, "%s holds iteration %lld", c.path, (long long)c.state.iter);
@@ -200,10 +201,10 @@ struct known {
     struct checkpoint_state state;
 };
 
-static void look(const struct dir *run, struct known *k, bool whole, struct arena *a)
+static void look(const struct dir *run, struct known *k, bool verify_tensors, struct arena *a)
 {
     struct checkpoint c;
-    k->st = ckpt_read(run, k->iter, whole, a, &c);
+    k->st = ckpt_read(run, k->iter, verify_tensors, a, &c);
     if (k->st == ST_OK) k->state = c.state;
     if (k->st != ST_OK && k->st != ST_FORMAT)
         log_warning("checkpoint %lld is kept, because it cannot be read: %s", (long long)k->iter,

@@ -12,12 +12,12 @@ enum { CKPT_NAME = 64 };
 void ckpt_name(char ret[CKPT_NAME], int64_t iter);
 /* Iterations that have a folder, complete or not, newest first; none if ckpt does not exist. */
 enum status ckpt_iters(const struct dir *run, struct arena *a, int64_t **ret_iters, int *ret_count);
-/* Reads a checkpoint; `whole`: also verifies the tensor files, not only the state. What fails with
- * an error that may pass is tried again. */
-enum status ckpt_read(const struct dir *run, int64_t iter, bool whole, struct arena *a,
+/* Reads a checkpoint; `verify_tensors`: also verifies the tensor files, not only the state. What
+ * fails with an error that may pass is tried again. */
+enum status ckpt_read(const struct dir *run, int64_t iter, bool verify_tensors, struct arena *a,
                       struct checkpoint *ret);
 /* The same of the checkpoint that c->at and c->name lead to. */
-enum status ckpt_read_folder(struct checkpoint *c, bool whole, struct arena *a);
+enum status ckpt_read_folder(struct checkpoint *c, bool verify_tensors, struct arena *a);
 /* Removes what is not needed beside checkpoint `now`, which must be complete. `written`: what this
  * process wrote before; NULL: nothing. */
 void ckpt_prune(const struct dir *run, int64_t now, const struct checkpoint_written *written,

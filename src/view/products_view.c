@@ -39,9 +39,9 @@ static void set_row(struct table *t, int row, const struct products_run *r, stru
     table_set_error(t, row, COLUMN_ERROR, x->error, a);
     table_set_error(t, row, COLUMN_EXPECTED, x->expected, a);
     if (!x->kernel) return;
-    double ms = x->time.whole.median;
+    double ms = x->time.total.median;
     table_set(t, row, COLUMN_MS, 3, ms, a);
-    table_set_std(t, row, COLUMN_STD, &x->time.whole, a);
+    table_set_std(t, row, COLUMN_STD, &x->time.total, a);
     double flops = 2.0 * (double)size[0] * (double)size[1] * (double)size[2];
     table_form_set_flops(t, row, COLUMN_FLOPS, flops / ms * 1e3, a);
     table_set_text(t, row, COLUMN_KERNEL, x->kernel);

@@ -157,7 +157,7 @@ static void conclude(struct running *r)
     for (int i = 0; bpe_rungs[i].name; i++) {
         struct bpe_result *x = &r->ret->result[i];
         if (x->wrong) continue;
-        x->rate = (double)r->o->bytes / x->time.whole.median * 1e3;
+        x->rate = (double)r->o->bytes / x->time.total.median * 1e3;
         struct timed now = rounds_timed(&x->time, r->arena);
         if (previous) {
             struct timed before = rounds_timed(&previous->time, r->arena),
