@@ -249,8 +249,8 @@ struct fusion_check {
     struct tuning_lookups *lookups;
 };
 
-static bool gain(const void *user, const struct node *n, const struct type *in,
-                 const struct type *out)
+static bool kernel_is_faster(const void *user, const struct node *n, const struct type *in,
+                             const struct type *out)
 {
     const struct fusion_check *g = user;
     const struct backend *b = g->program->target->backend;
@@ -280,7 +280,7 @@ static enum status build_graph(struct program *p, enum graph_kind kind, const ch
                                struct arena *a)
 {
     struct fusion_check g = {p, &p->lookups};
-    struct pass_kernels kernels = {gain, &g};
+    struct pass_kernels kernels = {kernel_is_faster, &g};
     return program_graph(kind, p->config, &p->model, p->packing, &kernels, last, &p->graph[kind],
                          a);
 }

@@ -76,7 +76,7 @@ bool pass_kernel_is_faster(const struct pass_options *o, const struct graph *g, 
     struct type from[MAX_IN], to[MAX_OUT];
     for (int i = 0; i < n_in; i++) from[i] = *graph_type(g, in[i]);
     if (op_def(op)->shape(&n, from, given, to) != ST_OK) return false;
-    return o->kernels->gain(o->kernels->who, &n, from, to);
+    return o->kernels->is_faster(o->kernels->who, &n, from, to);
 }
 
 void pass_inherit_place(struct graph *out, const struct node *n)

@@ -49,8 +49,8 @@ struct pass_options {
 /* For fused operators that are faster only with some kernels. */
 struct pass_kernels {
     /* True if the target has a kernel for the node and types that is faster than the expansion. */
-    bool (*gain)(const void *who, const struct node *n, const struct type *in,
-                 const struct type *out);
+    bool (*is_faster)(const void *who, const struct node *n, const struct type *in,
+                      const struct type *out);
     const void *who;
 };
 

@@ -102,7 +102,7 @@ static bool narrows_bias(const struct precision *p, const struct node *n)
         in[i].dtype = DT_BF16;
     }
     out.dtype = DT_BF16;
-    return k->gain(k->who, n, in, &out);
+    return k->is_faster(k->who, n, in, &out);
 }
 
 /* The update reads summed gradients as they are. */

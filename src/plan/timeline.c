@@ -42,7 +42,7 @@ void plan_residencies(const struct plan *p, struct residencies *ret, struct aren
 {
     struct residency *residency = ARENA_NEW(a, struct residency, p->graph->values);
     struct arena scratch = {0};
-    int *latest = ARENA_NEW(&scratch, int, p->graph->values); /* per root: index of a stay + 1 */
+    int *latest = ARENA_NEW(&scratch, int, p->graph->values); /* per root: a residency's number */
     int n = 0;
     for (int v = 1; v < p->graph->values; v++) {
         const struct span *s = &p->span[v];

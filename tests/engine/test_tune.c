@@ -16,9 +16,9 @@
 
 static const struct backend *cpu;
 static int measured;
-static bool forgets; /* entries are measured under a key that no question has */
+static bool forgets; /* entries are measured under a key that no lookup has */
 
-/* Every matmul of a program asks one question. */
+/* Every matmul of a program makes one lookup. */
 static const struct kernel *asking_find(int op, const struct kernel_call *call, int n)
 {
     if (op == OP_MATMUL && call->lookups && !tuning_lookup_find(call->lookups, "matmul")) {

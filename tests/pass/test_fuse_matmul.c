@@ -45,7 +45,7 @@ struct expected {
 };
 
 /* Compares the node counts after the pass with those expected, and checks that all outputs are the
- * same. `does` is the result of pass_kernels.gain. */
+ * same. `does` is the result of pass_kernels.is_faster. */
 static void check(build_fn *build, bool does, int n, const struct expected *e)
 {
     const struct pass_kernels kernels = {kernel_is_faster, &does};
