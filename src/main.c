@@ -36,7 +36,7 @@ enum { MANY_CORES = 8 };
  * A user who sets one of the variables below overrides this.
  *
  * libgomp reads GOMP_SPINCOUNT once, in its constructor, which runs before main and before the
- * constructors of this program. Only .preinit_array runs earlier. libc is not initialised then and
+ * constructors of this program. Only .preinit_array runs earlier. libc is not initialized then and
  * will use `envp` unchanged, an array that cannot grow. So GOMP_SPINCOUNT temporarily replaces the
  * entry of PATH, which no constructor reads. Without PATH, libgomp keeps its default.
  * threads_allowed may run that early. OpenMP must not be called yet: LLVM's library crashes. */
@@ -86,7 +86,7 @@ static void prepare(int, char **, char **envp)
 [[gnu::section(".preinit_array"),
   gnu::used]] static void (*const before_libraries)(int, char **, char **) = prepare;
 
-static enum status run(int argc, char **argv)
+static enum status run_command(int argc, char **argv)
 {
     const char *level = getenv("STROBE_LOG");
     if (level) TRY(set_log_level(level));
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
     open_standard_streams();
     terminal_guard_stdout();
     heap_guard_libraries();
-    enum status st = run(argc, argv);
+    enum status st = run_command(argc, argv);
     /* Output lost to a full disk or a closed pipe is a failure, too. */
     bool lost = fflush(stdout) != 0 || ferror(stdout);
     if (lost && st == ST_OK) st = fail(ST_IO, "the results could not be written to stdout");

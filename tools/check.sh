@@ -18,7 +18,7 @@ formatted() {
     git ls-files '*.c' '*.h' '*.cpp' '*.hpp' |
         xargs -P "$(nproc)" -n 64 clang-format --dry-run -Werror
 }
-analysed() {
+analyzed() {
     of_version cppcheck 2.10 || return
     mkdir -p build/cppcheck
     cppcheck --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
@@ -34,7 +34,7 @@ step headers tools/check_headers.sh
 step sizes tools/check_sizes.sh
 step columns tools/check_columns.sh
 step words tools/check_words.sh
-step cppcheck analysed
+step cppcheck analyzed
 tests release
 step 'docs are fresh' env STROBE=build/release/strobe tools/gen_docs.sh --check
 tests asan

@@ -2,12 +2,12 @@
 # `make tsan`: runs the multithreaded code under ThreadSanitizer. gcc's OpenMP library is not
 # instrumented, so the sanitizer would report a race in every parallel region. LLVM's library runs
 # the same programs (it also implements gcc's entry points) and informs the sanitizer, through
-# Archer, when threads start, synchronise and end (Atzeni et al., ARCHER, IPDPS 2016). oneDNN is
+# Archer, when threads start, synchronize and end (Atzeni et al., ARCHER, IPDPS 2016). oneDNN is
 # left out because the sanitizer does not see its memory accesses: matmuls use our own loops. With
 # isa=plain every memory access is instrumented; vector instructions hide some.
 # usage: tsan.sh [THREADS...]     default: 2 and 4
 cd "$(dirname "$0")/.." || exit 1
-# Without address space randomisation, because the kernel may spread addresses more widely than the
+# Without address space randomization, because the kernel may spread addresses more widely than the
 # sanitizer's shadow memory supports.
 if [ -z "${TSAN_KEPT_TOGETHER-}" ] && setarch "$(uname -m)" -R true 2>/dev/null; then
     TSAN_KEPT_TOGETHER=1 exec setarch "$(uname -m)" -R tools/tsan.sh "$@"

@@ -1,5 +1,5 @@
 /* The first test of tools/tsan.sh: two parallel regions that divide their work by threads, as the
- * kernels do. With an argument all threads also increment one counter without synchronisation, a
+ * kernels do. With an argument all threads also increment one counter without synchronization, a
  * race that must be found. */
 #include <omp.h>
 #include <stdio.h>

@@ -31,10 +31,10 @@ struct device_facts {
 /* A library that a backend opens at run time. */
 struct device_library {
     const char *name;
-    const char *without; /* the consequence if it is missing */
-    bool needed;         /* without it no device can be used */
-    const char *why;     /* NULL: it is available; else why it is not */
-    char version[48];    /* empty: unknown */
+    const char *consequence;         /* the consequence if it is missing */
+    bool needed;                     /* without it no device can be used */
+    const char *unavailable_because; /* NULL: it is available; else why it is not */
+    char version[48];                /* empty: unknown */
 };
 
 /* The kernels of a backend. */
@@ -45,7 +45,7 @@ struct backend_kernels {
     const struct kernel *(*row)(int i);
     /* Whether a fused operator is faster than the operators it replaces. The pass `fuse` (pass.h)
      * asks this for operators that do not always gain. NULL: never. */
-    bool (*gains)(int op, const struct kernel_call *call);
+    bool (*fusion_pays)(int op, const struct kernel_call *call);
     /* Measures the variants for this call (tuning.h) on an open device, with temporary memory. A
      * failure states why they could not be measured. NULL: this backend tunes nothing. */
     enum status (*tune)(void *ctx, int op, const struct kernel_call *call,
@@ -182,12 +182,12 @@ struct kernel_map {
 enum { KERNEL_MAP_BYTES = 128, KERNEL_MAP_ALIGN = 64 };
 /* The resources that a kernel uses. If the device does not report them, all numbers are -1. */
 struct kernel_resources {
-    int registers;         /* of a thread */
-    int64_t shared_bytes;  /* of a block, static and dynamic */
-    int64_t local_bytes;   /* of a thread: spilled registers, arrays with computed indices */
-    int blocks;            /* of this shape that an SM holds at once */
-    int warps, most_warps; /* warps of these blocks; maximum number of warps of an SM */
-    const char *limit;     /* what limits `blocks`: "registers", "threads" ...; NULL: unknown */
+    int registers;        /* of a thread */
+    int64_t shared_bytes; /* of a block, static and dynamic */
+    int64_t local_bytes;  /* of a thread: spilled registers, arrays with computed indices */
+    int blocks;           /* of this shape that an SM holds at once */
+    int warps, max_warps; /* warps of these blocks; maximum number of warps of an SM */
+    const char *limit;    /* what limits `blocks`: "registers", "threads" ...; NULL: unknown */
 };
 
 /* Compiles kernel sources of the caller and launches them on the stream of the device. */
@@ -247,7 +247,7 @@ struct backend_counters {
     enum status (*end)(void *ctx, struct kernel_counters *ret, int64_t *ret_kernels);
 };
 
-/* Telemetry of a device: clock, power, utilisation and so on. */
+/* Telemetry of a device: clock, power, utilization and so on. */
 struct backend_telemetry {
     /* Takes a sample (sample.h). May be called from any thread, one at a time. It does not wait for
      * the device, but may take milliseconds. A failure states why there is no sample. */

@@ -7,7 +7,7 @@
 struct communicator;
 struct target;
 struct tuning;
-struct tuning_questions;
+struct tuning_lookups;
 
 struct kernel_call {
     const union attr *attr;
@@ -23,7 +23,7 @@ struct kernel_call {
     const struct target *target; /* the target of the plan */
     const struct tuning *tuning; /* the tuning table; NULL: none */
     /* Records lookups in the table; NULL: they are not recorded. */
-    struct tuning_questions *questions;
+    struct tuning_lookups *lookups;
 };
 
 struct kernel {

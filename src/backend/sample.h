@@ -1,4 +1,4 @@
-/* sample.h - one telemetry sample of a device: utilisation, clock, power, temperature. */
+/* sample.h - one telemetry sample of a device: utilization, clock, power, temperature. */
 #ifndef BACKEND_SAMPLE_H
 #define BACKEND_SAMPLE_H
 
@@ -6,12 +6,12 @@
 
 /* Why the clock is below its maximum. */
 enum throttle {
-    THROTTLE_POWER,     /* the power limit is reached */
-    THROTTLE_HEAT,      /* the temperature limit is reached */
-    THROTTLE_BRAKE,     /* the power supply requests a reduction */
-    THROTTLE_HARDWARE,  /* hardware slowdown: heat, power supply or a short power peak */
-    THROTTLE_NEIGHBOUR, /* the GPU follows the clock of the slowest GPU in its group */
-    THROTTLE_SET,       /* a lower clock was set on purpose; not a fault of the machine */
+    THROTTLE_POWER,    /* the power limit is reached */
+    THROTTLE_HEAT,     /* the temperature limit is reached */
+    THROTTLE_BRAKE,    /* the power supply requests a reduction */
+    THROTTLE_HARDWARE, /* hardware slowdown: heat, power supply or a short power peak */
+    THROTTLE_SYNC,     /* the GPU follows the clock of the slowest GPU in its group */
+    THROTTLE_USER,     /* a lower clock was set on purpose; not a fault of the machine */
     THROTTLE_COUNT
 };
 
@@ -29,9 +29,9 @@ struct device_sample {
     double energy_j; /* counted from an arbitrary time */
     double memory_bytes;
     double temperature_c;
-    int throttle; /* 1 << enum throttle for each reason */
-    int others;   /* the number of other programs that compute on this GPU */
-    int other;    /* process id of the first of these programs; 0: there is none */
+    int throttle;       /* 1 << enum throttle for each reason */
+    int other_programs; /* the number of other programs that compute on this GPU */
+    int other_pid;      /* process id of the first of these programs; 0: there is none */
 };
 
 /* A sample in which nothing is known. */

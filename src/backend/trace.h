@@ -20,8 +20,8 @@ enum activity_kind { ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_FILL, ACTIVITY_KIN
 enum { ACTIVITY_NAME = 48 };
 struct activity {
     enum activity_kind kind;
-    int mark; /* -1: none */
-    int play; /* number of the graph replay in this trace, from 0; -1: launched directly */
+    int mark;   /* -1: none */
+    int replay; /* number of the graph replay in this trace, from 0; -1: launched directly */
     /* A kernel's name as the library reports it, possibly mangled; short_name is without parameters
      * and has at most ACTIVITY_NAME - 1 letters. Other kinds: "copy device to host", "memset". */
     const char *name, *short_name;

@@ -31,7 +31,7 @@ const struct memory_limit *free_memory_least(const struct free_memory *f);
 /* Its bytes now. */
 int64_t free_memory_bytes(void);
 
-/* Parts of it; `ret` must be initialised and keeps the smaller values.
+/* Parts of it; `ret` must be initialized and keeps the smaller values.
  * Limits of control groups: memory.max and memory.high (version 2), memory.limit_in_bytes and
  * memory.memsw.limit_in_bytes (version 1). `groups` is the text of /proc/self/cgroup, and `root`
  * the mount point of the groups (/sys/fs/cgroup). Cached file pages and what the kernel calls

@@ -14,7 +14,7 @@ bool gzip_there(void)
 void gzip_text(const struct str *text, struct str *ret)
 {
     static unsigned char piece[PIECE];
-    static char comment[] = "strobe"; /* by it, base/own.h recognises the file */
+    static char comment[] = "strobe"; /* by it, base/own.h recognizes the file */
     z_stream z = {0};
     int64_t consumed = 0;
     int st =

@@ -109,9 +109,9 @@ void *heap_zeroed(int64_t bytes)
 
 void *heap_aligned(int64_t alignment, int64_t bytes)
 {
-    int64_t whole = bytes < 0 ? -1 : size_round_up(bytes ? bytes : 1, alignment);
+    int64_t rounded = bytes < 0 ? -1 : size_round_up(bytes ? bytes : 1, alignment);
     for (;;) {
-        void *block = whole < 0 ? NULL : aligned_alloc((size_t)alignment, (size_t)whole);
+        void *block = rounded < 0 ? NULL : aligned_alloc((size_t)alignment, (size_t)rounded);
         if (block) return block;
         if (!give_up_reserve()) heap_end(bytes);
     }

@@ -32,7 +32,7 @@ struct progress {
     double left_s; /* time left, if the caller knows better than the rate so far; 0: unknown */
 };
 void progress_start(struct progress *p, const char *what, int64_t done, int64_t total);
-/* Prints the time left, the bar if there is room for it, done/total and `detail`. */
+/* Prints the time left, the bar if it fits, done/total and `detail`. */
 void progress_show(struct progress *p, int64_t done, const char *detail);
 /* The same for a share of the work, 0 to 1, if the total is PROGRESS_WHOLE. */
 enum { PROGRESS_WHOLE = 1000 };

@@ -37,8 +37,8 @@ enum { NAMES = 15 };
 static const struct {
     const char *words;
     struct known_file {
-        const char *name, *begin; /* NULL: recognised by its name, in a folder that is recognised */
-        bool marks;               /* the folder is recognised by it */
+        const char *name, *begin; /* NULL: recognized by its name, in a folder that is recognized */
+        bool marks;               /* the folder is recognized by it */
     } file[NAMES];
 } folders[] = {
     [OWN_SET] = {"data set",
@@ -111,14 +111,14 @@ static bool is_iteration(const char *entry)
     return length >= DIGITS_LEAST && (int)strspn(entry, "0123456789") >= length;
 }
 
-/* A folder inside of a recognised one: what is foreign there is foreign here. */
+/* A folder inside of a recognized one: what is foreign there is foreign here. */
 static enum status look_inside(const char *path, const char *entry, enum own_folder kind,
                                struct arena *a, struct own_found *ret)
 {
     struct own_found inner;
     TRY(own_look(path, kind, a, &inner));
-    ret->recognised |= inner.recognised;
-    bool needs_mark = kind == OWN_CHECKPOINT && !inner.recognised && !file_temporary_of(entry);
+    ret->recognized |= inner.recognized;
+    bool needs_mark = kind == OWN_CHECKPOINT && !inner.recognized && !file_temporary_of(entry);
     const char *foreign = inner.foreign || !needs_mark ? inner.foreign : inner.unlike;
     if (foreign) ret->foreign = arena_printf(a, "%s/%s", entry, foreign);
     return ST_OK;
@@ -147,7 +147,7 @@ static enum status look_at(const char *folder, const char *entry, enum own_folde
     bool does = false;
     int64_t size;
     if (f->begin) TRY(file_begins(path, f->begin, &does, &size));
-    ret->recognised |= does && f->marks;
+    ret->recognized |= does && f->marks;
     if (!does) ret->unlike = arena_strdup(a, entry);
     return ST_OK;
 }
@@ -193,7 +193,7 @@ static enum status check(const char *path, enum own_folder kind, struct arena *a
                     path, f.foreign, path);
     const char *slash = strrchr(path, '/');
     bool any = kind == OWN_CHECKPOINTS || file_temporary_of(slash ? slash + 1 : path);
-    if (f.empty || f.recognised || any) return ST_OK;
+    if (f.empty || f.recognized || any) return ST_OK;
     return fail(ST_USAGE,
                 "%s has no %s that Strobe wrote, so this %s is neither deleted nor replaced: move "
                 "it away, or choose another name",

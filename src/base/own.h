@@ -1,8 +1,8 @@
-/* own.h - what Strobe recognises as its own output.
+/* own.h - what Strobe recognizes as its own output.
  *
- * Strobe deletes or replaces only what it recognises, and follows no link to reach it. A folder is
- * recognised by the beginning of one of its files, and what is in it by name. A file that a user
- * names is recognised by its beginning. What is not recognised is refused with ST_USAGE and one
+ * Strobe deletes or replaces only what it recognizes, and follows no link to reach it. A folder is
+ * recognized by the beginning of one of its files, and what is in it by name. A file that a user
+ * names is recognized by its beginning. What is not recognized is refused with ST_USAGE and one
  * sentence that names the file. docs/FORMATS.md describes the files. */
 #ifndef BASE_OWN_H
 #define BASE_OWN_H
@@ -20,9 +20,9 @@ enum own_file { OWN_PAGE, OWN_PICTURE, OWN_JUNIT, OWN_BENCH, OWN_PROFILE, OWN_TR
 
 struct own_found {
     bool empty; /* or missing */
-    bool recognised;
+    bool recognized;
     const char *foreign; /* an entry that is not of this kind, or a link; NULL: none */
-    const char *unlike;  /* an entry that is recognised only if the folder is; NULL: none */
+    const char *unlike;  /* an entry that is recognized only if the folder is; NULL: none */
 };
 /* Looks at a folder, which may not be a link unless it is a run. */
 enum status own_look(const char *folder, enum own_folder kind, struct arena *a,

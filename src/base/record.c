@@ -21,7 +21,7 @@ static json_t *real(double x, int digits)
     return json_real(strtod(text, NULL));
 }
 
-static json_t *whole(double x)
+static json_t *whole_number(double x)
 {
     return isfinite(x) ? json_integer((json_int_t)round(x)) : json_null();
 }
@@ -53,7 +53,7 @@ static json_t *list_json(const struct field *f, const char *from)
     for (int i = 0; i < n; i++)
         json_array_append_new(
             j, f->kind == FIELD_SERIES   ? real(((const double *)list)[i], f->digits)
-               : f->kind == FIELD_WHOLES ? whole(((const double *)list)[i])
+               : f->kind == FIELD_WHOLES ? whole_number(((const double *)list)[i])
                : f->kind == FIELD_TEXTS  ? text_or_null(((const char *const *)list)[i])
                                         : record_json(f->of, (const char *)list + i * f->of->size));
     return j;
@@ -69,7 +69,7 @@ static json_t *value_json(const struct field *f, const char *from)
     case FIELD_REAL:
         return real(AT(const double, at), f->digits);
     case FIELD_WHOLE:
-        return whole(AT(const double, at));
+        return whole_number(AT(const double, at));
     case FIELD_INT:
         return json_integer(AT(const int, at));
     case FIELD_INDEX:

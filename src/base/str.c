@@ -48,7 +48,7 @@ void str_append_bytes(struct str *s, const void *bytes, int64_t n)
     s->data[s->len] = '\0';
 }
 
-char *str_room(struct str *s, int64_t n)
+char *str_reserve(struct str *s, int64_t n)
 {
     reserve(s, n);
     return s->data + s->len;

@@ -15,8 +15,9 @@ struct str {
 void str_printf(struct str *s, const char *format, ...) PRINTF_LIKE(2, 3);
 void str_append(struct str *s, const char *text);
 void str_append_bytes(struct str *s, const void *bytes, int64_t n);
-/* Makes room for `n` more bytes and returns where they go; the caller adds what it wrote to len. */
-char *str_room(struct str *s, int64_t n);
+/* Reserves space for `n` more bytes and returns where they go; the caller adds what it wrote to
+ * len. */
+char *str_reserve(struct str *s, int64_t n);
 const char *str_text(const struct str *s);
 void str_release(struct str *s);
 

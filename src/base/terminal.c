@@ -14,8 +14,8 @@
 static bool is_begun(const char *text, int64_t bytes)
 {
     unsigned char lead = (unsigned char)*text;
-    int whole = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
-    if (lead >= 0xf5 || bytes >= whole) return false;
+    int length = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
+    if (lead >= 0xf5 || bytes >= length) return false;
     for (int64_t i = 1; i < bytes; i++)
         if (utf8_begins(text[i])) return false;
     return true;

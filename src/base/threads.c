@@ -24,7 +24,7 @@ static struct threads_watch *watching; /* NULL: disabled */
 
 /* Limits are rounded down to whole threads: a throttled team waits for its slowest thread at every
  * barrier and loses more than the fraction of a processor would gain. */
-static int64_t whole(double quota, double period)
+static int64_t whole_threads(double quota, double period)
 {
     if (quota <= 0 || period <= 0) return 0;
     return quota < period ? 1 : (int64_t)(quota / period);
@@ -39,14 +39,14 @@ static int64_t limit_at(const char *directory)
     if (file_peek(path, line, sizeof line)) {
         char *rest;
         quota = strtod(line, &rest); /* 0 for "max" */
-        return whole(quota, strtod(rest, NULL));
+        return whole_threads(quota, strtod(rest, NULL));
     }
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
     if (!file_peek(path, line, sizeof line)) return 0;
     quota = strtod(line, NULL); /* -1: no limit */
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
     if (!file_peek(path, line, sizeof line)) return 0;
-    return whole(quota, strtod(line, NULL));
+    return whole_threads(quota, strtod(line, NULL));
 }
 
 /* Least over a group and its ancestors. In a container the path may be the host's and not exist
@@ -240,7 +240,7 @@ void threads_joined(void)
     for (int i = 0; i < WATCHED_MOST && i < omp_get_max_threads(); i++) {
         if (!busy[i].ns) continue;
         w->busy_ns += busy[i].ns;
-        if (w->spans < w->room)
+        if (w->spans < w->capacity)
             w->span[w->spans++] =
                 (struct threads_span){i, busy[i].begun_ns, busy[i].begun_ns + busy[i].ns};
         if (busy[i].ns > most) most = busy[i].ns;

@@ -44,9 +44,10 @@ struct threads_watch {
     int64_t busy_ns;    /* sum over all threads */
     int64_t busiest_ns; /* sum over regions of the busiest thread's time */
     bool unseen;        /* a library opened regions of its own */
-    /* When each thread worked in these regions; NULL: not recorded. What exceeds `room` is lost. */
+    /* When each thread worked in these regions; NULL: not recorded. What exceeds `capacity` is
+     * lost. */
     struct threads_span *span;
-    int64_t spans, room;
+    int64_t spans, capacity;
 };
 /* Adds the regions that this thread opens from now on to `w`, the one watch; NULL disables it. */
 void threads_watch(struct threads_watch *w);

@@ -27,7 +27,7 @@ struct unpack {
     enum status (*read)(struct unpack *u, char *ret, int64_t most, int64_t *ret_bytes);
 #ifdef HAVE_ZLIB
     z_stream zlib;
-    bool whole; /* a stream has ended, which zeros may follow */
+    bool stream_ended; /* a stream has ended, which zeros may follow */
     bool has_zlib;
 #endif
 #ifdef HAVE_ZSTD
@@ -76,11 +76,11 @@ static enum status read_zlib(struct unpack *u, char *ret, int64_t most, int64_t 
     z_stream *z = &u->zlib;
     z->next_out = (Bytef *)ret;
     z->avail_out = (uInt)min_i64(most, 1 << 30);
-    uInt room = z->avail_out;
-    while (z->avail_out == room) {
+    uInt available = z->avail_out;
+    while (z->avail_out == available) {
         TRY(fill(u));
         /* Tapes and some programs fill up the last block with zeros. */
-        while (u->whole && !u->inside && u->at < u->filled && !u->buffer[u->at]) u->at++;
+        while (u->stream_ended && !u->inside && u->at < u->filled && !u->buffer[u->at]) u->at++;
         if (u->at == u->filled) {
             if (u->inside) return fail_cut(u);
             if (u->ended) break;
@@ -93,13 +93,13 @@ static enum status read_zlib(struct unpack *u, char *ret, int64_t most, int64_t 
         u->at = u->filled - z->avail_in;
         if (st == Z_STREAM_END) {
             u->inside = false;
-            u->whole = true;
+            u->stream_ended = true;
             inflateReset(z);
         } else if (st != Z_OK && st != Z_BUF_ERROR) {
             return fail_damaged(u, z->msg ? z->msg : "it is no gzip file");
         }
     }
-    *ret_bytes = room - z->avail_out;
+    *ret_bytes = available - z->avail_out;
     return ST_OK;
 }
 #endif
@@ -156,7 +156,7 @@ static bool begin_packed(struct unpack *u, int kind)
     return false;
 }
 
-static enum status recognise(struct unpack *u)
+static enum status recognize(struct unpack *u)
 {
     TRY(fill(u));
     u->read = read_plain;
@@ -177,7 +177,7 @@ enum status unpack_open(struct unpack **ret, int fd, const char *name)
     struct unpack *u = HEAP_NEW(struct unpack, 1);
     u->name = name;
     u->fd = fd;
-    enum status st = recognise(u);
+    enum status st = recognize(u);
     if (st == ST_OK)
         *ret = u;
     else

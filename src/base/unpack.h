@@ -1,6 +1,6 @@
 /* unpack.h - reads a file as it is, or unpacked if it is compressed with gzip or zstd.
  *
- * The format is recognised by the first bytes. The file is read from where its descriptor stands,
+ * The format is recognized by the first bytes. The file is read from where its descriptor stands,
  * in order, so it may be a pipe. */
 #ifndef BASE_UNPACK_H
 #define BASE_UNPACK_H

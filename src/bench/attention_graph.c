@@ -77,7 +77,7 @@ int64_t attention_input_bytes(const struct attention_cell *c)
 
 /* True if the cell's variant fits with this B and T; false also if no plan can be built. */
 static bool fits(const struct attention_cell *c, int64_t B, int64_t T, const struct target *target,
-                 int copies, int64_t room)
+                 int copies, int64_t memory_limit)
 {
     struct arena a = {0};
     struct graph g;
@@ -88,7 +88,7 @@ static bool fits(const struct attention_cell *c, int64_t B, int64_t T, const str
     bool fits =
         attention_graph(&other, &g, &a) == ST_OK && plan_build(&p, &g, target, NULL, &a) == ST_OK;
     if (fits) {
-        fits = p.arena_bytes + copies * attention_input_bytes(&other) <= room;
+        fits = p.arena_bytes + copies * attention_input_bytes(&other) <= memory_limit;
         plan_release(&p);
     }
     arena_release(&a);
@@ -96,15 +96,15 @@ static bool fits(const struct attention_cell *c, int64_t B, int64_t T, const str
 }
 
 const char *attention_fit_words(const struct attention_cell *c, const struct target *target,
-                                int copies, int64_t room, struct arena *a)
+                                int copies, int64_t memory_limit, struct arena *a)
 {
     int64_t good = 0, bad = c->B, T = c->T;
     while (bad - good > 1) {
         int64_t B = good + (bad - good) / 2;
-        *(fits(c, B, T, target, copies, room) ? &good : &bad) = B;
+        *(fits(c, B, T, target, copies, memory_limit) ? &good : &bad) = B;
     }
     if (good) return arena_printf(a, "a batch of %lld is the largest that fits", (long long)good);
-    for (T /= 2; T > 0 && !fits(c, 1, T, target, copies, room); T /= 2) continue;
+    for (T /= 2; T > 0 && !fits(c, 1, T, target, copies, memory_limit); T /= 2) continue;
     if (!T) return "not even one sequence of one token fits";
     return arena_printf(a, "not even one sequence fits; T %lld would", (long long)T);
 }

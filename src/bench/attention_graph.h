@@ -16,10 +16,11 @@ enum status attention_graph(const struct attention_cell *c, struct graph *g, str
 /* The bytes of qkv and dy together. */
 int64_t attention_input_bytes(const struct attention_cell *c);
 
-/* Says which shape fits in `room` bytes together with `copies` copies of the inputs: "a batch of 5
- * is the largest that fits" at this T; "not even one sequence fits; T 512 would" (the largest of
- * T / 2, T / 4 ...); "not even one sequence of one token fits". Builds plans for several shapes. */
+/* Says which shape fits in `memory_limit` bytes together with `copies` copies of the inputs: "a
+ * batch of 5 is the largest that fits" at this T; "not even one sequence fits; T 512 would" (the
+ * largest of T / 2, T / 4 ...); "not even one sequence of one token fits". Builds plans for several
+ * shapes. */
 const char *attention_fit_words(const struct attention_cell *c, const struct target *target,
-                                int copies, int64_t room, struct arena *a);
+                                int copies, int64_t memory_limit, struct arena *a);
 
 #endif

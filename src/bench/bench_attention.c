@@ -90,12 +90,13 @@ static void name_kernels(struct trial *t)
 static int64_t kept_bytes(const struct plan *p)
 {
     struct arena scratch = {0};
-    struct stays s;
+    struct residencies s;
     int turn = plan_backward_start(p);
     int64_t bytes = 0;
-    plan_stays(p, &s, &scratch);
+    plan_residencies(p, &s, &scratch);
     for (int i = 0; i < s.n; i++)
-        if (s.stay[i].first < turn && s.stay[i].last >= turn) bytes += s.stay[i].bytes;
+        if (s.residency[i].first < turn && s.residency[i].last >= turn)
+            bytes += s.residency[i].bytes;
     arena_release(&scratch);
     return bytes;
 }
@@ -201,8 +202,8 @@ static void conclude(struct trial *t, const struct contender *c)
     struct attention_cell *cell = t->cell;
     cell->forward = c->part[0];
     cell->backward = c->part[1];
-    cell->both = c->whole;
-    cell->expected_ms = c->whole.median;
+    cell->both = c->total;
+    cell->expected_ms = c->total.median;
     cell->forward_flops = 4 * pairs_of(cell) * (double)(cell->H * cell->D);
     cell->backward_flops = 2.5 * cell->forward_flops;
 }
@@ -365,12 +366,12 @@ static const char *reason_of_memory(const struct length *l, const struct attenti
 {
     char needed[32], free[32];
     int copies = l->backend->host_memory && !l->o->limited ? 2 : 1;
-    int64_t bytes = c->bytes + copies * attention_input_bytes(c), room = l->o->room;
-    if (room < 0 || bytes <= room) return NULL;
+    int64_t bytes = c->bytes + copies * attention_input_bytes(c), limit = l->o->memory_limit;
+    if (limit < 0 || bytes <= limit) return NULL;
     return arena_printf(
         a, l->o->limited ? "needs %s, the limit is %s; %s" : "needs %s, %s are free; %s",
-        str_bytes(needed, (double)bytes), str_bytes(free, (double)room),
-        attention_fit_words(c, &l->target, copies, room, a));
+        str_bytes(needed, (double)bytes), str_bytes(free, (double)limit),
+        attention_fit_words(c, &l->target, copies, limit, a));
 }
 
 /* Makes the plan of a cell and sets the reason if it cannot or should not run. */

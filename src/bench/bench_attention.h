@@ -57,8 +57,8 @@ struct attention_options {
     double all_ms;
     /* ATTENTION_VARIANTS cells, same heads and shorter length, to predict times; may be NULL. */
     const struct attention_cell *before;
-    int64_t room; /* bytes of memory for a plan and its inputs; -1: unknown, no limit */
-    bool limited; /* `room` is the user's limit; false: it is the free memory */
+    int64_t memory_limit; /* bytes of memory for a plan and its inputs; -1: unknown, no limit */
+    bool limited;         /* `memory_limit` is the user's limit; false: it is the free memory */
     /* Reports progress: `done` of `all`, in arbitrary units, and the current cell. */
     void (*each)(void *user, double done, double all, const struct attention_cell *c);
     void *user;

@@ -181,7 +181,7 @@ static enum status time_rows(struct session *s, struct bench_call *c, const stru
     TRY_OUT(st, rounds_run(&rounds, contender, n));
     rounds_order(contender, n, order, &fastest);
     for (int i = 0; i < n; i++) {
-        c->row[row_of[i]].ms = contender[i].whole;
+        c->row[row_of[i]].ms = contender[i].total;
         c->row[row_of[i]].order = order[i];
         c->row[row_of[i]].fastest = n > 1 && i == fastest;
         rate_row(c, s->o->machine, &c->row[row_of[i]]);
@@ -241,7 +241,7 @@ static enum status time_matmuls(struct session *s)
     struct rounds rounds = rounds_of(s);
     c.budget_ms = s->o->limit_ms / 4;
     TRY(rounds_run(&rounds, &c, 1));
-    s->k->matmuls_ms = c.whole;
+    s->k->matmuls_ms = c.total;
     return ST_OK;
 }
 

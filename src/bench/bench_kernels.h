@@ -64,7 +64,7 @@ struct bench_kernels_options {
     void *user;
 };
 
-/* The engine must have the plans of training. This function initialises its weights and trains them
+/* The engine must have the plans of training. This function initializes its weights and trains them
  * on random tokens. `ret` has no calls if the step does not have the operator. */
 enum status bench_kernels_run(struct engine *e, const struct bench_kernels_options *o,
                               struct bench_kernels *ret, struct arena *a);

@@ -21,19 +21,20 @@ static enum status bytes_of(const struct config *c, int64_t vocab, unsigned line
     return st;
 }
 
-enum status forecast_fit(struct bench_cell *c, int64_t room, bool lower, unsigned *ret_lines)
+enum status forecast_fit(struct bench_cell *c, int64_t memory_limit, bool lower,
+                         unsigned *ret_lines)
 {
     static const unsigned update = 1u << BENCH_UPDATE | 1u << BENCH_STEP,
                           inference = 1u << BENCH_INFERENCE;
     const unsigned lines[] = {c->lines, c->lines & ~update, c->lines & inference};
-    *ret_lines = room < 0 ? c->lines : 0;
+    *ret_lines = memory_limit < 0 ? c->lines : 0;
     threads_set(c->config.plan.threads);
     for (int i = 0; i < COUNT_OF(lines) && !*ret_lines; i++) {
         struct config smaller = c->config;
         int64_t bytes, *batch = &smaller.data.batch_size, least = lower ? 1 : *batch;
         for (; lines[i] && !*ret_lines && *batch >= least; --*batch) {
             TRY(bytes_of(&smaller, c->vocab, lines[i], &bytes));
-            if (bytes > room) continue;
+            if (bytes > memory_limit) continue;
             c->config.data.batch_size = *batch;
             *ret_lines = lines[i];
         }

@@ -6,10 +6,11 @@
 #include "bench/bench_cells.h"
 #include "machine/machine.h"
 
-/* Finds the lines of a cell that fit in `room` bytes (-1: unknown, no limit): all, those without an
- * update, inference, or none. With `lower`, first lowers batch_size, down to one sequence, until
- * all lines fit; then until those without an update fit, and so on. */
-enum status forecast_fit(struct bench_cell *c, int64_t room, bool lower, unsigned *ret_lines);
+/* Finds the lines of a cell that fit in `memory_limit` bytes (-1: unknown, no limit): all, those
+ * without an update, inference, or none. With `lower`, first lowers batch_size, down to one
+ * sequence, until all lines fit; then until those without an update fit, and so on. */
+enum status forecast_fit(struct bench_cell *c, int64_t memory_limit, bool lower,
+                         unsigned *ret_lines);
 
 /* Estimates the peaks of a processor from its clock, its vector width and the current number of
  * threads: one vector FMA per cycle, and 8 GB/s per thread. False: the clock is unknown. */

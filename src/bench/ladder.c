@@ -315,7 +315,7 @@ static enum status climb(struct climbing *c, int first, int n)
     TRY(rounds_run(&rounds, contender, n));
     for (int i = 0; i < n; i++) {
         struct ladder_rung *r = c->climb[first + i].rung;
-        r->ms = contender[i].whole;
+        r->ms = contender[i].total;
         r->first_ms = contender[i].first_ms;
         r->taken = taken(c, &c->climb[first + i]);
         struct gauge *gauge = c->climb[first + i].gauge;

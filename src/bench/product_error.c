@@ -11,20 +11,20 @@ enum { M = PRODUCT_M, N = PRODUCT_N, K = PRODUCT_K };
 
 static double error_of(const float *x, const float *y, const float *z)
 {
-    double wrong = 0, whole = 0;
-#pragma omp parallel for reduction(+ : wrong, whole)
+    double wrong = 0, squares = 0;
+#pragma omp parallel for reduction(+ : wrong, squares)
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             double exact = 0;
             for (int k = 0; k < K; k++) exact += (double)x[i * K + k] * (double)y[k * N + j];
             wrong += pow((double)z[i * N + j] - exact, 2);
-            whole += exact * exact;
+            squares += exact * exact;
         }
-    return sqrt(wrong / whole);
+    return sqrt(wrong / squares);
 }
 
-static enum status run(struct device_matmul *m, enum dtype dtype, double *ret_error,
-                       struct arena *a)
+static enum status run_matmul(struct device_matmul *m, enum dtype dtype, double *ret_error,
+                              struct arena *a)
 {
     float *x = ARENA_NEW(a, float, M *K), *y = ARENA_NEW(a, float, K *N);
     float *z = ARENA_NEW(a, float, M *N);
@@ -55,7 +55,7 @@ enum status product_error(const struct device *device, enum machine_precision pr
     TRY(backend_target(device->backend, device->number, &target));
     TRY(device->backend->open(device->number, &context));
     device_matmul_find(&m, device->backend, context, &target, &types, size);
-    enum status st = m.kernel ? run(&m, dtype, ret_error, &a) : ST_OK;
+    enum status st = m.kernel ? run_matmul(&m, dtype, ret_error, &a) : ST_OK;
     device_matmul_close(&m);
     device->backend->close(context);
     arena_release(&a);

@@ -87,11 +87,11 @@ static bool way_is_allowed(const struct trial *t)
 static const void *poison_of(int64_t bytes)
 {
     static char *poison;
-    static int64_t room;
-    if (bytes > room) {
+    static int64_t capacity;
+    if (bytes > capacity) {
         poison = heap_resize(poison, bytes);
         memset(poison, POISON, (size_t)bytes);
-        room = bytes;
+        capacity = bytes;
     }
     return poison;
 }

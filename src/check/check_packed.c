@@ -86,7 +86,8 @@ static void free_all(struct pair *p)
         if (mem[i]) p->b->memory.free(p->context, mem[i]);
 }
 
-static enum status run(struct pair *p, const double *expected, struct arena *a, double *ret_error)
+static enum status run_pair(struct pair *p, const double *expected, struct arena *a,
+                            double *ret_error)
 {
     const struct type *type = &p->matmul.out_type[0];
     int64_t n = type_elements(type);
@@ -115,7 +116,7 @@ enum status check_packed(const struct target *target, void *context, const struc
     if (st == ST_OK && p.pack_kernel->prepare) st = p.pack_kernel->prepare(p.pack_kernel, &p.pack);
     if (st == ST_OK && p.matmul_kernel->prepare)
         st = p.matmul_kernel->prepare(p.matmul_kernel, &p.matmul);
-    if (st == ST_OK) st = run(&p, expected, a, &r.error);
+    if (st == ST_OK) st = run_pair(&p, expected, a, &r.error);
     if (p.pack_kernel->release) p.pack_kernel->release(&p.pack);
     if (p.matmul_kernel->release) p.matmul_kernel->release(&p.matmul);
     free_all(&p);

@@ -240,7 +240,8 @@ static enum status run(struct options *o, struct arena *a)
     struct str s = {0};
     TRY(ceilings_get(&m, &o->run.device, a));
     int64_t free = o->run.device.backend->devices.free_memory(o->run.device.number);
-    o->run.room = free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
+    o->run.memory_limit =
+        free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
     o->run.each = show;
     o->run.user = &progress;
     enum status st = bench_attention_run(&o->run, &cell, &v.cells, a);

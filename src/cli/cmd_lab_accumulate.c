@@ -32,15 +32,15 @@ static void make_sheet(struct sheet *s, struct arena *a)
     struct table *t = &sheet_add(s, NULL, columns, COLUMNS, ACCUMULATIONS, a)->table;
     for (int i = 0; i < ACCUMULATIONS; i++) {
         const struct accumulation *x = &all[i];
-        char bits[NARROW_TEXT];
+        char bits[NUMBER_TEXT];
         table_set_text(t, i, NAME, x->name);
         set_exact(t, i, ADDEND, "%.17g", x->addend, a);
         set_exact(t, i, SUM, "%.17g", x->sum, a);
         set_exact(t, i, ERROR, "%+.2g", x->sum - 10, a);
         table_set_text(t, i, HEX,
-                       arena_printf(a, x->of_sum == NARROW_FP32 ? "%08x" : "%04x",
-                                    narrow_bits(x->of_sum, x->sum)));
-        table_set_text(t, i, BITS, arena_strdup(a, narrow_text(x->of_sum, x->sum, bits)));
+                       arena_printf(a, x->of_sum == NUMBER_FP32 ? "%08x" : "%04x",
+                                    number_bits(x->of_sum, x->sum)));
+        table_set_text(t, i, BITS, arena_strdup(a, number_text(x->of_sum, x->sum, bits)));
         if (x->stuck) table_set(t, i, STUCK, 0, x->stuck, a);
         sheet_note(s, arena_printf(a, "%s: %s", x->name, x->why));
     }

@@ -116,8 +116,8 @@ enum status cmd_lab_add(int argc, char **argv)
     if (n != 2)
         return fail(ST_USAGE, "lab add takes two numbers, as in strobe lab add 1000 0.01; found %d",
                     n);
-    enum narrow format = narrow_find(dtype);
-    if (format == NARROW_FORMATS)
+    enum number_kind format = number_find(dtype);
+    if (format == NUMBER_KINDS)
         return fail(ST_USAGE,
                     "--dtype must be float16, bfloat16, tf32, float32, e4m3 or e5m2; found %s",
                     *dtype ? dtype : "an empty word");

@@ -193,7 +193,7 @@ static void gather_device(struct environment *e, const struct device *d, struct 
     e->device = arena_strdup(a, f.name);
     if (backend_library(d->backend, "driver", &l)) e->driver = arena_strdup(a, l.version);
     for (int i = 0; backend_library_at(d->backend, i, &l); i++)
-        if (!l.why && strcmp(l.name, "driver") != 0)
+        if (!l.unavailable_because && strcmp(l.name, "driver") != 0)
             environment_add_library(e, l.name, arena_strdup(a, l.version));
 }
 

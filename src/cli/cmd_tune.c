@@ -24,9 +24,9 @@ static enum status tune(const struct planned *p, unsigned kinds, const struct ta
     void *context;
     tune_read(&p->config, target, table, a);
     TRY(program_compile(ret, &p->config, p->vocab, target, table, kinds, a));
-    int missing = tuning_missing(&ret->questions);
+    int missing = tuning_missing(&ret->lookups);
     if (!missing) {
-        log_info("all %d matmuls are measured; --remake measures them again", ret->questions.n);
+        log_info("all %d matmuls are measured; --remake measures them again", ret->lookups.n);
         return ST_OK;
     }
     TRY(b->open(device_number(&p->config), &context));

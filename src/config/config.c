@@ -15,20 +15,20 @@
 /* SHOWN_KEY: length of the longest key of an included file that a message may quote. */
 enum { INCLUDE_DEPTH = 8, FILE_BYTES_MOST = 1 << 20, SHOWN_KEY = 32 };
 
-static bool ends_at(const char *in, const char *text, char quote, bool whole)
+static bool ends_at(const char *in, const char *text, char quote, bool is_override)
 {
     if (quote) return *in == quote;
     bool comment = *in == '#' && (in == text || isspace((unsigned char)in[-1]));
-    return !*in || (comment && !whole);
+    return !*in || (comment && !is_override);
 }
 
 /* Removes quotes and resolves escapes, in place. A value without quotes ends at a '#' that follows
- * white space, unless `whole` is set (an override). */
-static enum status unquote(const char *key, char *text, bool whole)
+ * white space, unless `is_override` is set (an override). */
+static enum status unquote(const char *key, char *text, bool is_override)
 {
     char quote = *text == '"' || *text == '\'' ? *text : '\0';
     char *in = text + (quote != '\0'), *out = text, *last = text;
-    for (; !ends_at(in, text, quote, whole); in++) {
+    for (; !ends_at(in, text, quote, is_override); in++) {
         if (!*in)
             return fail(ST_USAGE, "%s: the closing %c is missing; write \\%c for a literal quote",
                         key, quote, quote);
@@ -45,12 +45,12 @@ static enum status unquote(const char *key, char *text, bool whole)
             continue;
         }
         *out++ = c;
-        if (quote || whole || !isspace((unsigned char)c)) last = out;
+        if (quote || is_override || !isspace((unsigned char)c)) last = out;
     }
     if (quote) {
         const char *rest = in + 1;
         while (isspace((unsigned char)*rest)) rest++;
-        if (*rest && (whole || *rest != '#'))
+        if (*rest && (is_override || *rest != '#'))
             return fail(ST_USAGE,
                         "%s: nothing may follow the closing %c; write \\%c for a literal quote",
                         key, quote, quote);
@@ -85,15 +85,15 @@ static const char *value_of_key(const struct field *f, const struct config *c, c
 
 /* `value` is as the user wrote it: with quotes, escapes and a trailing comment. */
 static enum status key_set(struct config *c, const char *key, int64_t key_length, const char *value,
-                           bool whole, struct arena *a)
+                           bool is_override, struct arena *a)
 {
     const struct field *f = field_find(key, key_length);
     if (!f && nanogpt_ignores(key, key_length, &c->ignored)) return ST_OK;
     if (!f && !nanogpt_is_key(key, key_length)) return fail_unknown(key, key_length);
     char *text = arena_strdup(a, value);
     const char *taken = text;
-    TRY(unquote(f ? f->key : arena_printf(a, "%.*s", (int)key_length, key), text, whole));
-    TRY(nanogpt_take(key, key_length, &taken));
+    TRY(unquote(f ? f->key : arena_printf(a, "%.*s", (int)key_length, key), text, is_override));
+    TRY(nanogpt_translate(key, key_length, &taken));
     return f ? field_set(f, c, value_of_key(f, c, taken, a), a) : ST_OK;
 }
 
@@ -391,8 +391,8 @@ enum status config_check(const struct config *c)
                     "gradient_accumulation_steps = %lld micro-batches cannot be dealt to ranks = "
                     "%lld; set it to a multiple of the ranks",
                     (long long)t->gradient_accumulation_steps, (long long)c->ranks.count);
-    bool whole = c->ranks.overlap == OVERLAP_NONE || c->ranks.overlap == OVERLAP_PARAMETER;
-    if (c->ranks.zero == 1 && whole)
+    bool at_once = c->ranks.overlap == OVERLAP_NONE || c->ranks.overlap == OVERLAP_PARAMETER;
+    if (c->ranks.zero == 1 && at_once)
         return fail(ST_USAGE,
                     "zero=1 needs overlap=flat or overlap=bucket: a shard is a part of a bucket, "
                     "not of a parameter");

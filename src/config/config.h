@@ -193,7 +193,7 @@ void config_choose(struct config *c, const struct config_chooser *by);
 enum status config_check(const struct config *c);
 /* Logs a sentence for each key that has no effect or an unexpected one in a run from iteration
  * `begun` to max_iters. */
-void config_note_idle(const struct config *c, int64_t begun);
+void config_log_ineffective(const struct config *c, int64_t begun);
 /* Prints every key as `key = value`, readable by config_read, with the groups as comments. */
 void config_print(const struct config *c, struct str *s);
 /* The same as one JSON object. */

@@ -87,7 +87,7 @@ const struct field fields[] = {
     INT ("eval_interval",  train.eval_interval,  0, "2000",     1, MOST,         "steps between evaluations; each also saves a checkpoint"),
     INT ("eval_iters",     train.eval_iters,     0, "200",      1, MOST,         "batches per evaluation, for each split"),
     INT ("log_interval",   train.log_interval,   0, "1",        1, MOST,         "steps between logged steps"),
-    INT ("sample_interval", train.sample_interval, 0, "500",    0, 3600000,      "milliseconds between samples of the device's utilisation, clock, power and memory; 0: no samples"),
+    INT ("sample_interval", train.sample_interval, 0, "500",    0, 3600000,      "milliseconds between samples of the device's utilization, clock, power and memory; 0: no samples"),
     INT ("gradient_accumulation_steps", train.gradient_accumulation_steps, 0, "1", 1, 65536,
          "micro-batches per step; nanoGPT's default is 40, for eight GPUs: on one device a step would take 40 times as long"),
     REAL("learning_rate",  train.learning_rate,  0, "6e-4",     0, 10,           "maximum learning rate"),

@@ -31,15 +31,15 @@ const struct field *field_find(const char *key, int64_t length);
 /* The known key most similar to `key`, for an error message; NULL if none is similar. */
 const struct field *field_nearest(const char *key, int64_t length);
 
-/* Keys and values of nanoGPT that Strobe does not have (table in nanogpt.c). nanogpt_take replaces
- * a value by Strobe's, for example device=gpu by cuda; for a refused key or value it fails with
- * ST_USAGE and a message that names Strobe's equivalent. nanogpt_ignores returns true for a key
- * that is ignored with any value, such as wandb_log, and adds the key to `ignored`
+/* Keys and values of nanoGPT that Strobe does not have (table in nanogpt.c). nanogpt_translate
+ * replaces a value by Strobe's, for example device=gpu by cuda; for a refused key or value it fails
+ * with ST_USAGE and a message that names Strobe's equivalent. nanogpt_ignores returns true for a
+ * key that is ignored with any value, such as wandb_log, and adds the key to `ignored`
  * (config.ignored); nanogpt_print_ignored prints the names of these keys. */
 bool nanogpt_is_key(const char *key, int64_t length);
 bool nanogpt_ignores(const char *key, int64_t length, uint64_t *ignored);
 void nanogpt_print_ignored(uint64_t ignored, struct str *s);
-enum status nanogpt_take(const char *key, int64_t length, const char **value);
+enum status nanogpt_translate(const char *key, int64_t length, const char **value);
 
 /* True if the key alone, without a value, means true. */
 bool field_is_switch(const struct field *f);

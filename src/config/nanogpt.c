@@ -80,7 +80,7 @@ void nanogpt_print_ignored(uint64_t ignored, struct str *s)
         if (ignored >> i & 1) str_printf(s, "%s%s", s->len ? ", " : "", words[i].key);
 }
 
-enum status nanogpt_take(const char *key, int64_t length, const char **value)
+enum status nanogpt_translate(const char *key, int64_t length, const char **value)
 {
     for (int i = 0; i < COUNT_OF(words); i++) {
         const struct word *w = &words[i];

@@ -1,8 +1,8 @@
 /* Data sets of byte pair tokens. meta.json contains the tokenizer in Hugging Face's format. */
 #include "data/kind.h"
+#include "text/bpe_long.h"
 #include "text/encode.h"
 #include "text/encoder.h"
-#include "text/walk.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static enum status encode(const struct vocabulary *v, const char *text, struct a
     int64_t bytes = (int64_t)strlen(text);
     char *padded = arena_alloc(a, bytes + ENCODER_PADDING);
     memcpy(padded, text, (size_t)bytes);
-    struct bpe_walk *w = walk_open(&v->tokenizer->bpe);
+    struct bpe_long *w = bpe_long_open(&v->tokenizer->bpe);
     struct encode e;
     struct str ids = {};
     encode_open(&e, v->tokenizer, w, true, SMALL_CACHE);
@@ -25,7 +25,7 @@ static enum status encode(const struct vocabulary *v, const char *text, struct a
     for (int64_t i = 0; i < *ret_count; i++)
         (*ret_ids)[i] = (int32_t)encode_id(v->tokenizer, &ids, i);
     encode_close(&e);
-    walk_close(w);
+    bpe_long_close(w);
     str_release(&ids);
     return ST_OK;
 }

@@ -8,10 +8,10 @@
 #include "data/corpus_input.h"
 #include "data/kind.h"
 #include "data/meta.h"
+#include "text/bpe_long.h"
 #include "text/encode.h"
 #include "text/encoder.h"
 #include "text/stream.h"
-#include "text/walk.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct writing {
     const struct corpus *c;
     struct arena *a;
     struct corpus_input input;
-    struct bpe_walk *walk;
+    struct bpe_long *bpe_long;
     int id_bytes;
     int64_t end_id; /* of <|endoftext|> */
     /* For a single document: where its validation part begins, how far it was read, and whether the
@@ -133,7 +133,7 @@ static void *open_worker(void *user)
 {
     const struct writing *w = user;
     struct worker *x = HEAP_NEW(struct worker, 1);
-    encode_open(&x->encode, w->c->tokenizer, w->walk, w->c->special, ENCODER_CACHE);
+    encode_open(&x->encode, w->c->tokenizer, w->bpe_long, w->c->special, ENCODER_CACHE);
     return x;
 }
 
@@ -343,10 +343,10 @@ enum status corpus_write(const struct corpus *c, struct arena *a)
     struct writing w = {.c = c, .a = a, .id_bytes = bpe_id_bytes(&c->tokenizer->bpe)};
     TRY(dataset_check_name(c->name));
     enum status st = corpus_input_open(&w.input, c->from, c->froms, c->data_dir, a);
-    w.walk = walk_open(&c->tokenizer->bpe);
+    w.bpe_long = bpe_long_open(&c->tokenizer->bpe);
     if (st == ST_OK) st = prepare(&w);
     if (st == ST_OK) st = dataset_create(c->data_dir, c->name, c->replace, fill, &w, a);
-    walk_close(w.walk);
+    bpe_long_close(w.bpe_long);
     corpus_input_close(&w.input);
     return st;
 }

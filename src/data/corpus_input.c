@@ -14,7 +14,7 @@
 struct listing {
     struct corpus_input *c;
     struct stat data_dir; /* skipped inside folders, since it has data sets and no texts */
-    int room;
+    int capacity;
     struct arena *a;
 };
 
@@ -35,7 +35,7 @@ static enum status add_file(struct listing *l, const char *path, const char *nam
     int64_t bytes;
     TRY(file_open(path, &fd, &bytes));
     close(fd);
-    ARENA_GROW(l->a, l->c->file, l->c->files, l->room);
+    ARENA_GROW(l->a, l->c->file, l->c->files, l->capacity);
     l->c->file[l->c->files++] = (struct corpus_file){path, is_jsonl(name), bytes, -1};
     l->c->bytes += bytes;
     return ST_OK;
@@ -92,7 +92,7 @@ static enum status add_input(struct listing *l, const char *spool)
     unlink(path);
     enum status st = copy(fd, path);
     int64_t bytes = lseek(fd, 0, SEEK_END);
-    ARENA_GROW(l->a, l->c->file, l->c->files, l->room);
+    ARENA_GROW(l->a, l->c->file, l->c->files, l->capacity);
     l->c->file[l->c->files++] = (struct corpus_file){input_name, false, bytes, fd};
     l->c->bytes += bytes;
     return st;

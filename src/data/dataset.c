@@ -135,40 +135,40 @@ static enum status open_files(struct dataset *d, const char *data_dir, const cha
 
 /* --- verifying -------------------------------------------------------------------------------- */
 
-static enum status verify_own(struct dataset *d, enum split split, bool whole)
+static enum status verify_own(struct dataset *d, enum split split, bool every_token)
 {
     char digest[HASH_HEX];
     enum status tokens;
     struct token_split *t = &d->tokens[split];
     const char *blocks = d->blocks_sha256[split];
-    whole |= token_split_is_small(t) || !blocks[0];
-    TRY(token_split_scan(t, d->vocabulary.size, whole, false, digest, &tokens));
-    const char *expected = whole ? d->sha256[split] : blocks;
+    every_token |= token_split_is_small(t) || !blocks[0];
+    TRY(token_split_scan(t, d->vocabulary.size, every_token, false, digest, &tokens));
+    const char *expected = every_token ? d->sha256[split] : blocks;
     if (strcmp(digest, expected) != 0)
         return fail(ST_FORMAT,
                     "%s is corrupt: its SHA-256%s is %.12s..., but meta.json says %.12s...",
-                    token_split_path(t), whole ? "" : " of blocks", digest, expected);
-    d->verified[split] = whole;
+                    token_split_path(t), every_token ? "" : " of blocks", digest, expected);
+    d->verified[split] = every_token;
     return tokens;
 }
 
 /* The digest of a foreign split identifies it, so it is the same whether all is read or not. */
-static enum status verify_foreign(struct dataset *d, enum split split, bool whole)
+static enum status verify_foreign(struct dataset *d, enum split split, bool every_token)
 {
     char digest[HASH_HEX] = "";
     enum status tokens;
     struct token_split *t = &d->tokens[split];
-    TRY(token_split_scan(t, d->vocabulary.size, whole, true, digest, &tokens));
-    if (!whole) memcpy(d->sha256[split], digest, HASH_HEX);
-    d->verified[split] = whole || token_split_is_small(t);
+    TRY(token_split_scan(t, d->vocabulary.size, every_token, true, digest, &tokens));
+    if (!every_token) memcpy(d->sha256[split], digest, HASH_HEX);
+    d->verified[split] = every_token || token_split_is_small(t);
     return tokens;
 }
 
-static enum status verify_splits(struct dataset *d, bool whole)
+static enum status verify_splits(struct dataset *d, bool every_token)
 {
     for (int s = 0; s < SPLIT_COUNT; s++)
         if (!d->verified[s])
-            TRY(d->foreign ? verify_foreign(d, s, whole) : verify_own(d, s, whole));
+            TRY(d->foreign ? verify_foreign(d, s, every_token) : verify_own(d, s, every_token));
     return ST_OK;
 }
 
@@ -309,7 +309,7 @@ enum status dataset_create(const char *data_dir, const char *name, bool replace,
 }
 
 /* A text whose tokens are in memory. */
-struct whole {
+struct tokenized_text {
     const struct tokenized *t;
     const char *source;
     int64_t train; /* tokens */
@@ -328,9 +328,9 @@ static enum status write_split(struct meta *m, const char *tokens, int64_t count
     return file_write(arena_printf(a, "%s/%s.bin", folder, split_name(split)), tokens, bytes);
 }
 
-static enum status fill_whole(void *user, const char *folder, struct meta *m)
+static enum status fill_from_text(void *user, const char *folder, struct meta *m)
 {
-    const struct whole *w = user;
+    const struct tokenized_text *w = user;
     const char *tokens = w->t->token;
     m->source = w->source;
     m->vocabulary = w->t->vocabulary;
@@ -347,11 +347,12 @@ static enum status write_text(const char *data_dir, const char *name, const stru
         return fail(ST_UNSUPPORTED, "a text alone does not make a data set of the kind %s",
                     x->kind->name);
     TRY(x->kind->tokenize(x->text, x->bytes, a, &t));
-    struct whole w = {&t, meta_printable(x->source, a), (int64_t)(0.9 * (double)t.count), a};
+    struct tokenized_text w = {&t, meta_printable(x->source, a), (int64_t)(0.9 * (double)t.count),
+                               a};
     if (w.train < 1)
         return fail(ST_USAGE, "the text has %lld %s: too few to split into training and validation",
                     (long long)t.count, x->kind->name);
-    TRY(dataset_create(data_dir, name, replace, fill_whole, &w, a));
+    TRY(dataset_create(data_dir, name, replace, fill_from_text, &w, a));
     *ret = (struct dataset_facts){
         .tokens = t.count, .count = {w.train, t.count - w.train}, .vocabulary = t.vocabulary.size};
     return ST_OK;

@@ -275,8 +275,8 @@ static void write_all(struct sink *s, const struct safetensor *tensors, int coun
     int64_t padding = (ALIGNMENT - (LENGTH_BYTES + length) % ALIGNMENT) % ALIGNMENT;
     static const char spaces[ALIGNMENT + 1] =
         "                                                                ";
-    uint64_t whole = (uint64_t)(length + padding);
-    write_bytes(s, &whole, LENGTH_BYTES);
+    uint64_t header_bytes = (uint64_t)(length + padding);
+    write_bytes(s, &header_bytes, LENGTH_BYTES);
     write_bytes(s, header, length);
     write_bytes(s, spaces, padding);
     free(header);

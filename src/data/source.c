@@ -33,11 +33,11 @@ static enum status check_text(const char *path)
     TRY(file_open(path, &fd, &bytes));
     close(fd);
     if (free < 0 || bytes <= free / 3) return ST_OK;
-    char size[32], room[32];
+    char size[32], available[32];
     return fail(ST_UNSUPPORTED,
                 "%s has %s, and making a data set needs three times as much memory, but %s are "
                 "free: use a shorter text",
-                path, str_bytes(size, (double)bytes), str_bytes(room, (double)free));
+                path, str_bytes(size, (double)bytes), str_bytes(available, (double)free));
 }
 
 static const char input_name[] = "the standard input";

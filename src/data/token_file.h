@@ -29,7 +29,8 @@ void token_file_close(struct token_file *f);
  * below `vocabulary`; the message has the file, the position and the token. */
 enum status token_file_read(const struct token_file *f, int64_t first, int64_t n, int vocabulary,
                             int32_t *ret);
-/* Takes room for the tokens, which token_file_scan fills. Without room they stay in the file. */
+/* Allocates memory for the tokens, which token_file_scan fills. If that fails, they stay in the
+ * file. */
 void token_file_keep(struct token_file *f);
 /* Reads n tokens from the file and adds their bytes to the hash, if there is one. *ret_tokens is
  * the failure of the first token that is not below `vocabulary`, else unchanged; the rest is read

@@ -110,8 +110,8 @@ static enum status scan_blocks(struct token_split *s, int vocabulary, struct has
     return ST_OK;
 }
 
-enum status token_split_scan(struct token_split *s, int vocabulary, bool whole, bool with_sizes,
-                             char ret_digest[HASH_HEX], enum status *ret_tokens)
+enum status token_split_scan(struct token_split *s, int vocabulary, bool every_token,
+                             bool with_sizes, char ret_digest[HASH_HEX], enum status *ret_tokens)
 {
     struct hash *h = hash_open();
     *ret_tokens = ST_OK;
@@ -120,8 +120,8 @@ enum status token_split_scan(struct token_split *s, int vocabulary, bool whole, 
         if (token_split_is_small(s)) token_file_keep(f);
         if (with_sizes) hash_add(h, &f->count, sizeof f->count);
     }
-    enum status st = whole ? scan(s, 0, s->count, vocabulary, h, ret_tokens)
-                           : scan_blocks(s, vocabulary, h, ret_tokens);
+    enum status st = every_token ? scan(s, 0, s->count, vocabulary, h, ret_tokens)
+                                 : scan_blocks(s, vocabulary, h, ret_tokens);
     hash_close(h, ret_digest);
     return st;
 }

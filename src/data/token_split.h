@@ -48,12 +48,12 @@ bool token_split_is_small(const struct token_split *s);
  * no block i. A small split is one block. */
 bool token_split_block(int64_t count, int bytes_per_token, int i, int64_t *ret_first,
                        int64_t *ret_n);
-/* Reads the blocks or, with `whole`, all tokens, and computes the SHA-256 of their bytes in the
- * files. With `with_sizes` the digest begins with the number of tokens of each file (int64).
+/* Reads the blocks or, with `every_token`, all tokens, and computes the SHA-256 of their bytes in
+ * the files. With `with_sizes` the digest begins with the number of tokens of each file (int64).
  * Returns read errors; *ret_tokens is ST_FORMAT if a token is invalid. A small split is kept in
  * memory. */
-enum status token_split_scan(struct token_split *s, int vocabulary, bool whole, bool with_sizes,
-                             char ret_digest[HASH_HEX], enum status *ret_tokens);
+enum status token_split_scan(struct token_split *s, int vocabulary, bool every_token,
+                             bool with_sizes, char ret_digest[HASH_HEX], enum status *ret_tokens);
 /* Computes the digest of the blocks, as token_split_scan does, for tokens in memory. */
 void token_split_hash(const void *tokens, int64_t count, int bytes_per_token,
                       char ret_digest[HASH_HEX]);

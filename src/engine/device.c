@@ -16,9 +16,10 @@ static bool is_usable(const struct backend *b)
     struct device_library l;
     if (!b || b->devices.count() == 0) return false;
     for (int i = 0; backend_library_at(b, i, &l) && l.needed; i++) {
-        if (!l.why) continue;
+        if (!l.unavailable_because) continue;
         if (!warned)
-            log_warning("the CPU is used, not the GPU: %s: %s; %s", l.name, l.why, l.without);
+            log_warning("the CPU is used, not the GPU: %s: %s; %s", l.name, l.unavailable_because,
+                        l.consequence);
         warned = true;
         return false;
     }
@@ -62,8 +63,8 @@ static bool bfloat16_is_faster(const struct backend *b, int number)
     return backend_target(b, there, &t) == ST_OK && !b->devices.refuses(&t, DT_BF16, false);
 }
 
-/* True if the ranks synchronise on the host in each step, as ranks that are threads do. Ranks that
- * are processes synchronise on the GPUs (NCCL). */
+/* True if the ranks synchronize on the host in each step, as ranks that are threads do. Ranks that
+ * are processes synchronize on the GPUs (NCCL). */
 static bool ranks_meet(const struct config *c)
 {
     return c->ranks.count > 1 && !communicator_is_mpi();

@@ -106,11 +106,12 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
     return ST_OK;
 }
 
-const char *fit_words(const struct program *p, unsigned kinds, int64_t room, struct arena *a)
+const char *fit_words(const struct program *p, unsigned kinds, int64_t memory_limit,
+                      struct arena *a)
 {
     int64_t batch;
     enum status st =
-        fit_batch(p->config, p->model.vocab, kinds, p->target, p->tuning, room, &batch);
+        fit_batch(p->config, p->model.vocab, kinds, p->target, p->tuning, memory_limit, &batch);
     if (st != ST_OK) return "try a smaller batch_size";
     if (!batch) return "not even batch_size=1 fits";
     return arena_printf(a, "batch_size=%lld is the largest that fits", (long long)batch);

@@ -19,8 +19,10 @@ enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret, int64_t *ret_least);
 
-/* "batch_size=25 is the largest that fits" in `room` bytes, or "not even batch_size=1 fits". */
-const char *fit_words(const struct program *p, unsigned kinds, int64_t room, struct arena *a);
+/* "batch_size=25 is the largest that fits" in `memory_limit` bytes, or "not even batch_size=1
+ * fits". */
+const char *fit_words(const struct program *p, unsigned kinds, int64_t memory_limit,
+                      struct arena *a);
 
 /* Host memory that the program needs in addition to its storage blocks: for libraries, files and
  * buffers, and with a GPU for host copies of weights and optimizer state. `reserved`: counts

@@ -80,8 +80,8 @@ static double energy_between(const struct device_sample *from, const struct devi
     return to->power_w >= 0 ? to->power_w * ms * 1e-3 : -1;
 }
 
-static void add(struct sum *s, const struct device_sample *before, const struct device_sample *x,
-                double ms)
+static void add_sample(struct sum *s, const struct device_sample *before,
+                       const struct device_sample *x, double ms)
 {
     const double known[GAUGE_VALUES] = {x->utilization,  x->clock_mhz,     x->power_w,
                                         x->memory_bytes, x->temperature_c, x->memory_utilization,
@@ -94,10 +94,10 @@ static void add(struct sum *s, const struct device_sample *before, const struct 
         s->energy_j += energy;
         s->energy_ms += ms;
     }
-    if (x->others >= 0) s->others_known_ms += ms;
-    if (x->others > 0) {
+    if (x->other_programs >= 0) s->others_known_ms += ms;
+    if (x->other_programs > 0) {
         s->others_ms += ms;
-        s->other = x->other;
+        s->other = x->other_pid;
     }
     if (x->throttle < 0) return;
     s->throttle_known_ms += ms;
@@ -149,9 +149,9 @@ static enum status sample(struct gauge *g)
     if (st == ST_OK) {
         pthread_mutex_lock(&g->lock);
         double ms = clock_ms(g->last_ns, now_ns);
-        if (g->last_ns) add(&g->open, &g->last, &x, ms);
+        if (g->last_ns) add_sample(&g->open, &g->last, &x, ms);
         g->open.idle |= !g->working;
-        if (g->last_ns && g->working) add(&g->all, &g->last, &x, ms);
+        if (g->last_ns && g->working) add_sample(&g->all, &g->last, &x, ms);
         if (g->last_ns) { /* the first sample is not counted, because it opens the library */
             g->queried_ms += clock_ms(from_ns, now_ns);
             g->queries++;
@@ -258,7 +258,7 @@ void gauge_print(const struct gauge_summary *g, struct str *s)
     str_printf(s, "; slowed in %.1f %% of the time by ", 100 * g->throttled);
     gap = "";
     for (int i = 0; i < g->reasons; i++)
-        if (strcmp(g->by[i].name, throttle_name(THROTTLE_SET)) != 0)
+        if (strcmp(g->by[i].name, throttle_name(THROTTLE_USER)) != 0)
             str_printf(s, "%s%s", gap, g->by[i].name), gap = ", ";
 }
 

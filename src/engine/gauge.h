@@ -23,7 +23,7 @@ void gauge_work(struct gauge *g, bool working);
 void gauge_at(struct gauge *g, int64_t iter);
 /* Removes the oldest pending reading; `all`: if none is pending, the open reading. False: none. */
 bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret);
-/* Summarises all work up to its last sample. */
+/* Summarizes all work up to its last sample. */
 struct gauge_summary gauge_summarize(struct gauge *g);
 /* Whether a summary may be shown: GAUGE_ENOUGH samples, and work for that many intervals. */
 enum { GAUGE_ENOUGH = 3 };

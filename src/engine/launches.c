@@ -37,7 +37,7 @@ static struct step_launch *find(const struct step_launches *all, const struct st
     return NULL;
 }
 
-static void add(struct step_launches *all, const struct step_launch *one, struct arena *a)
+static void add_launch(struct step_launches *all, const struct step_launch *one, struct arena *a)
 {
     struct step_launch *known = find(all, one);
     if (known) {
@@ -69,7 +69,7 @@ static void add_plan(struct step_launches *all, const struct plan *p, int64_t ru
         int n = launches_of_node(p, id, launch, a);
         for (int i = 0; i < n; i++) {
             launch[i].times = runs;
-            add(all, &launch[i], a);
+            add_launch(all, &launch[i], a);
         }
     }
 }

@@ -95,7 +95,7 @@ static int larger_first(const void *a, const void *b)
     return by_name ? by_name : (int)x->part - (int)y->part;
 }
 
-static void add(struct memory_tensors *list, struct memory_tensor t)
+static void add_tensor(struct memory_tensors *list, struct memory_tensor t)
 {
     list->bytes += t.bytes;
     list->tensor[list->n++] = t;
@@ -106,7 +106,7 @@ static void sort(struct memory_tensors *list)
     qsort(list->tensor, (size_t)list->n, sizeof *list->tensor, larger_first);
 }
 
-static struct memory_tensor tensor_of(const struct plan *p, const struct stay *s)
+static struct memory_tensor tensor_of(const struct plan *p, const struct residency *s)
 {
     const struct node *by = graph_producer(p->graph, s->v);
     return (struct memory_tensor){by->scope,
@@ -139,13 +139,13 @@ static void add_parameters(const struct program *program, int last, struct memor
         if (!ranges[r].size || !bytes) continue;
         int64_t elements = bytes / (ranges[r].size == 2 ? 2 : 4);
         if (elements < program->model.elements) { /* the ranks share it */
-            add(list, (struct memory_tensor){.name = "shards of this rank",
-                                             .op = "",
-                                             .layer = -1,
-                                             .part = ranges[r].part,
-                                             .bytes = elements * ranges[r].size,
-                                             .offset = -1,
-                                             .last = last});
+            add_tensor(list, (struct memory_tensor){.name = "shards of this rank",
+                                                    .op = "",
+                                                    .layer = -1,
+                                                    .part = ranges[r].part,
+                                                    .bytes = elements * ranges[r].size,
+                                                    .offset = -1,
+                                                    .last = last});
             continue;
         }
         for (int i = 0; i < program->model.parameters; i++) {
@@ -159,7 +159,7 @@ static void add_parameters(const struct program *program, int last, struct memor
                                       .last = last};
             t.bytes = type_elements(&p->type) * ranges[r].size;
             if (ranges[r].size == 2) t.type.dtype = DT_BF16;
-            add(list, t);
+            add_tensor(list, t);
         }
     }
 }
@@ -168,7 +168,8 @@ static void add_block(const struct program *program, enum storage storage, enum 
                       const char *name, int last, struct memory_tensors *list)
 {
     int64_t bytes = program->bytes[storage];
-    if (bytes) add(list, (struct memory_tensor){name, "", 0, -1, part, {0}, bytes, -1, 0, last});
+    if (bytes)
+        add_tensor(list, (struct memory_tensor){name, "", 0, -1, part, {0}, bytes, -1, 0, last});
 }
 
 void memory_tensors(const struct program *program, const struct memory_moment *m,
@@ -177,25 +178,25 @@ void memory_tensors(const struct program *program, const struct memory_moment *m
     const struct plan *p = &program->plan[m->kind];
     const struct step *step = &p->step[m->step];
     const struct node *n = &p->graph->node[m->step];
-    struct stays stays;
-    plan_stays(p, &stays, a);
+    struct residencies residencies;
+    plan_residencies(p, &residencies, a);
     enum { BLOCKS = 5, RANGES = 5 };
-    int most = stays.n + RANGES * program->model.parameters + BLOCKS + 1;
+    int most = residencies.n + RANGES * program->model.parameters + BLOCKS + 1;
     *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, most)};
-    for (int i = 0; i < stays.n; i++)
-        if (stays.stay[i].first <= m->step && m->step <= stays.stay[i].last)
-            add(ret, tensor_of(p, &stays.stay[i]));
+    for (int i = 0; i < residencies.n; i++)
+        if (residencies.residency[i].first <= m->step && m->step <= residencies.residency[i].last)
+            add_tensor(ret, tensor_of(p, &residencies.residency[i]));
     if (step->kernel && step->scratch_bytes)
-        add(ret, (struct memory_tensor){n->scope,
-                                        op_def(n->op)->name,
-                                        0,
-                                        n->layer,
-                                        MEMORY_WORKSPACE,
-                                        {0},
-                                        step->scratch_bytes,
-                                        step->scratch_offset,
-                                        m->step,
-                                        m->step});
+        add_tensor(ret, (struct memory_tensor){n->scope,
+                                               op_def(n->op)->name,
+                                               0,
+                                               n->layer,
+                                               MEMORY_WORKSPACE,
+                                               {0},
+                                               step->scratch_bytes,
+                                               step->scratch_offset,
+                                               m->step,
+                                               m->step});
     add_parameters(program, p->steps, ret);
     add_block(program, STORAGE_PACKED, MEMORY_COPIES, "packed weights", p->steps, ret);
     add_block(program, STORAGE_AMAX, MEMORY_COPIES, "largest magnitudes", p->steps, ret);
@@ -208,14 +209,14 @@ void memory_tensors(const struct program *program, const struct memory_moment *m
 void memory_saved(const struct program *program, int layer, struct memory_tensors *ret,
                   struct arena *a)
 {
-    struct stays stays = {0};
+    struct residencies residencies = {0};
     const struct plan *p = &program->plan[GRAPH_MICRO];
-    if (program->built[GRAPH_MICRO]) plan_stays(p, &stays, a);
-    *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, stays.n + 1)};
-    for (int i = 0; i < stays.n; i++) {
-        const struct stay *s = &stays.stay[i];
+    if (program->built[GRAPH_MICRO]) plan_residencies(p, &residencies, a);
+    *ret = (struct memory_tensors){.tensor = ARENA_NEW(a, struct memory_tensor, residencies.n + 1)};
+    for (int i = 0; i < residencies.n; i++) {
+        const struct residency *s = &residencies.residency[i];
         if (s->part == MEMORY_SAVED && graph_producer(p->graph, s->v)->layer == layer)
-            add(ret, tensor_of(p, s));
+            add_tensor(ret, tensor_of(p, s));
     }
     sort(ret);
 }

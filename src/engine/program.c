@@ -244,15 +244,15 @@ enum status program_graph(enum graph_kind kind, const struct config *c, const st
 }
 
 /* Tells the passes whether a fused operator is faster on the target. */
-struct gains {
+struct fusion_check {
     const struct program *program;
-    struct tuning_questions *questions;
+    struct tuning_lookups *lookups;
 };
 
-static bool gain(const void *user, const struct node *n, const struct type *in,
-                 const struct type *out)
+static bool kernel_is_faster(const void *user, const struct node *n, const struct type *in,
+                             const struct type *out)
 {
-    const struct gains *g = user;
+    const struct fusion_check *g = user;
     const struct backend *b = g->program->target->backend;
     struct kernel_call call = {.attr = &n->attr,
                                .numerics = n->numerics,
@@ -260,10 +260,10 @@ static bool gain(const void *user, const struct node *n, const struct type *in,
                                .n_out = n->n_out,
                                .target = g->program->target,
                                .tuning = g->program->tuning,
-                               .questions = g->questions};
+                               .lookups = g->lookups};
     for (int i = 0; i < n->n_in; i++) call.in_type[i] = in[i];
     for (int i = 0; i < n->n_out; i++) call.out_type[i] = out[i];
-    return b->kernels.gains && b->kernels.gains((int)n->op, &call);
+    return b->kernels.fusion_pays && b->kernels.fusion_pays((int)n->op, &call);
 }
 
 static void warn_if_no_float8(const struct program *p, enum graph_kind kind)
@@ -279,8 +279,8 @@ static void warn_if_no_float8(const struct program *p, enum graph_kind kind)
 static enum status build_graph(struct program *p, enum graph_kind kind, const char *last,
                                struct arena *a)
 {
-    struct gains g = {p, &p->questions};
-    struct pass_kernels kernels = {gain, &g};
+    struct fusion_check g = {p, &p->lookups};
+    struct pass_kernels kernels = {kernel_is_faster, &g};
     return program_graph(kind, p->config, &p->model, p->packing, &kernels, last, &p->graph[kind],
                          a);
 }
@@ -288,10 +288,8 @@ static enum status build_graph(struct program *p, enum graph_kind kind, const ch
 static enum status build(struct program *p, enum graph_kind kind, struct arena *a)
 {
     const struct config_plan *c = &p->config->plan;
-    struct plan_options o = {.no_reuse = !c->reuse,
-                             .poison = c->poison,
-                             .tuning = p->tuning,
-                             .questions = &p->questions};
+    struct plan_options o = {
+        .no_reuse = !c->reuse, .poison = c->poison, .tuning = p->tuning, .lookups = &p->lookups};
     struct storage_blocks storage = {.backend = p->target->backend};
     TRY(build_graph(p, kind, NULL, a));
     warn_if_no_float8(p, kind);
@@ -310,8 +308,8 @@ static void reserve_ranges(struct program *p)
         enum dtype dtype = i >= STORAGE_COPY ? DT_BF16 : DT_F32;
         bool state = i == STORAGE_MOMENT1 || i == STORAGE_MOMENT2;
         if (state ? shards_state(p->config) : shards_weights(p->config)) continue;
-        int64_t whole = p->model.elements * dtype_size(dtype);
-        if (p->bytes[i] && p->bytes[i] < whole) p->bytes[i] = whole;
+        int64_t unsharded = p->model.elements * dtype_size(dtype);
+        if (p->bytes[i] && p->bytes[i] < unsharded) p->bytes[i] = unsharded;
     }
 }
 
@@ -325,7 +323,7 @@ static enum status begin(struct program *p, const struct config *c, int64_t voca
 {
     struct target *kept = ARENA_NEW(a, struct target, 1);
     *kept = *target;
-    *p = (struct program){.config = c, .target = kept, .tuning = tuning, .questions = {.arena = a}};
+    *p = (struct program){.config = c, .target = kept, .tuning = tuning, .lookups = {.arena = a}};
     TRY(device_check(c, target->backend, target->backend->name));
     TRY(device_check_type(c, target));
     model_init(&p->model, &c->model, vocab, (uint32_t)c->train.seed, a);

@@ -36,7 +36,7 @@ struct program {
     struct model model;
     const struct target *target;
     const struct tuning *tuning;        /* NULL: defaults only */
-    struct tuning_questions questions;  /* the lookups in it */
+    struct tuning_lookups lookups;      /* the lookups in it */
     const struct pass_packing *packing; /* NULL: weights are not packed */
     bool built[GRAPH_COUNT];
     struct graph graph[GRAPH_COUNT];

@@ -15,7 +15,8 @@ struct sequence_input {
 
 /* --- the parts of a sequence and their inputs ------------------------------------------------- */
 
-static struct sequence_part whole(const struct program *p, enum graph_kind kind, const char *result)
+static struct sequence_part plan_part(const struct program *p, enum graph_kind kind,
+                                      const char *result)
 {
     return (struct sequence_part){kind, 0, p->plan[kind].steps, result};
 }
@@ -24,8 +25,9 @@ static struct sequence_part *step_parts(const struct program *p, int *ret_parts,
 {
     int micro_steps = (int)micro_steps_of(p->config);
     struct sequence_part *part = ARENA_NEW(a, struct sequence_part, micro_steps + 1);
-    for (int i = 0; i < micro_steps; i++) part[i] = whole(p, micro_step_kind(p->config, i), "loss");
-    part[micro_steps] = whole(p, GRAPH_UPDATE, "grad_norm");
+    for (int i = 0; i < micro_steps; i++)
+        part[i] = plan_part(p, micro_step_kind(p->config, i), "loss");
+    part[micro_steps] = plan_part(p, GRAPH_UPDATE, "grad_norm");
     *ret_parts = micro_steps + 1;
     return part;
 }
@@ -68,7 +70,7 @@ int64_t sequence_step_bytes(const struct program *p)
 }
 
 /* Whether the memory of staged inputs is large enough for these parts. */
-static bool has_room(const struct engine *e, int64_t image_bytes, int parts)
+static bool staged_fits(const struct engine *e, int64_t image_bytes, int parts)
 {
     return 2 * image_bytes + result_bytes(parts) <= e->storage.bytes[STORAGE_STAGED];
 }
@@ -90,7 +92,7 @@ void sequence_init(struct sequence *s, struct engine *e, const struct sequence_p
     memcpy(s->part, part, (size_t)parts * sizeof *part);
     for (int i = 0; i < SEQUENCE_IN_FLIGHT; i++) s->result[i] = ARENA_NEW(a, float, parts);
     if (parts > 1) stage_inputs(s, a);
-    BUG_IF(parts > 1 && !has_room(e, s->image_bytes, parts),
+    BUG_IF(parts > 1 && !staged_fits(e, s->image_bytes, parts),
            "no memory is reserved for staged inputs");
 }
 
@@ -104,7 +106,7 @@ void sequence_init_step(struct sequence *s, struct engine *e, struct arena *a)
 void sequence_init_plan(struct sequence *s, struct engine *e, enum graph_kind kind,
                         const char *result, struct arena *a)
 {
-    struct sequence_part part = whole(&e->program, kind, result);
+    struct sequence_part part = plan_part(&e->program, kind, result);
     sequence_init(s, e, &part, 1, a);
 }
 
@@ -114,7 +116,7 @@ void sequence_init_staged(struct sequence *s, struct engine *e, enum graph_kind 
     int64_t image_bytes;
     sequence_init_plan(s, e, kind, result, a);
     list_inputs(&e->program, s->part, 1, NULL, &image_bytes);
-    if (has_room(e, image_bytes, 1)) stage_inputs(s, a);
+    if (staged_fits(e, image_bytes, 1)) stage_inputs(s, a);
 }
 
 void sequence_close(struct sequence *s)

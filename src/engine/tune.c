@@ -53,7 +53,7 @@ static void keep(const struct tuning *t, const char *path)
     arena_release(&a);
 }
 
-static bool measure(const struct program *p, const struct tuning_question *q, void *context,
+static bool measure(const struct program *p, const struct tuning_lookup *q, void *context,
                     struct tuning_entry *ret)
 {
     struct kernel_call call = {.attr = &q->attr,
@@ -72,16 +72,16 @@ static int measure_missing(const struct program *p, void *context, struct tuning
 {
     struct arena a = {0};
     struct progress progress;
-    const struct tuning_questions *asked = &p->questions;
+    const struct tuning_lookups *lookups = &p->lookups;
     const char *path = tuning_path(p->target->name, &a);
-    int missing = tuning_missing(asked), done = 0, measured = 0;
+    int missing = tuning_missing(lookups), done = 0, measured = 0;
     log_info("tuning %d matmul%s for %s%s%s", missing, missing == 1 ? "" : "s", p->target->name,
              path ? ", kept in " : "", path ? path : "");
     name_driver(t);
     progress_start(&progress, "tune", 0, missing);
-    for (int i = 0; i < asked->n; i++) {
+    for (int i = 0; i < lookups->n; i++) {
         struct tuning_entry e;
-        const struct tuning_question *q = &asked->question[i];
+        const struct tuning_lookup *q = &lookups->lookup[i];
         if (q->entry) continue;
         progress_show(&progress, done++, q->key);
         if (!measure(p, q, context, &e)) {
@@ -97,12 +97,12 @@ static int measure_missing(const struct program *p, void *context, struct tuning
     return measured;
 }
 
-/* The key of the first question without an entry; there must be one. */
-static const char *first_missing(const struct tuning_questions *q)
+/* The key of the first lookup without an entry; there must be one. */
+static const char *first_missing(const struct tuning_lookups *q)
 {
     int i = 0;
-    while (q->question[i].entry) i++;
-    return q->question[i].key;
+    while (q->lookup[i].entry) i++;
+    return q->lookup[i].key;
 }
 
 /* New entries can change which operators the passes fuse, and so which matmuls are looked up. Two
@@ -113,12 +113,12 @@ enum { ROUNDS = 8 };
 enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,
                          struct arena *a)
 {
-    for (int round = 0; p->tuning && tuning_missing(&p->questions); round++) {
+    for (int round = 0; p->tuning && tuning_missing(&p->lookups); round++) {
         if (round == ROUNDS)
             return fail(ST_UNSUPPORTED,
                         "tuning does not settle: after %d rounds %d matmuls, such as %s, are still "
                         "not in the table; use tune=off",
-                        ROUNDS, tuning_missing(&p->questions), first_missing(&p->questions));
+                        ROUNDS, tuning_missing(&p->lookups), first_missing(&p->lookups));
         if (!measure_missing(p, context, t)) break;
         struct target target = *p->target;
         TRY(program_compile(p, p->config, p->model.vocab, &target, t, kinds, a));
@@ -127,36 +127,36 @@ enum status tune_program(struct program *p, unsigned kinds, void *context, struc
 }
 
 /* The fastest variant except the chosen one; NULL: there is none. */
-static const struct tuning_candidate *next_of(const struct tuning_question *q)
+static const struct tuning_candidate *next_of(const struct tuning_lookup *q)
 {
     for (int i = 0; q->entry && i < q->entry->n; i++)
-        if (strcmp(q->entry->candidate[i].variant, q->taken) != 0) return &q->entry->candidate[i];
+        if (strcmp(q->entry->candidate[i].variant, q->chosen) != 0) return &q->entry->candidate[i];
     return NULL;
 }
 
-static const char *taken_of(const struct tuning_question *q)
+static const char *chosen_of(const struct tuning_lookup *q)
 {
-    return *q->taken ? q->taken : "none";
+    return *q->chosen ? q->chosen : "none";
 }
 
 void tune_print(const struct program *p, struct str *s)
 {
-    const struct tuning_questions *asked = &p->questions;
-    int missing = tuning_missing(asked), width = 6;
-    if (!asked->n) return;
-    for (int i = 0; i < asked->n; i++) {
-        int length = (int)strlen(asked->question[i].key);
+    const struct tuning_lookups *lookups = &p->lookups;
+    int missing = tuning_missing(lookups), width = 6;
+    if (!lookups->n) return;
+    for (int i = 0; i < lookups->n; i++) {
+        int length = (int)strlen(lookups->lookup[i].key);
         if (length > width) width = length;
     }
-    str_printf(s, "\n# tuning, %d matmuls: %d measured, %d by default\n", asked->n,
-               asked->n - missing, missing);
+    str_printf(s, "\n# tuning, %d matmuls: %d measured, %d by default\n", lookups->n,
+               lookups->n - missing, missing);
     str_printf(s, "%-*s %-10s %10s %8s   %s\n", width, "matmul", "taken", "us", "spread", "next");
-    for (int i = 0; i < asked->n; i++) {
-        const struct tuning_question *q = &asked->question[i];
-        const struct tuning_candidate *taken = tuning_candidate(q->entry, q->taken);
+    for (int i = 0; i < lookups->n; i++) {
+        const struct tuning_lookup *q = &lookups->lookup[i];
+        const struct tuning_candidate *chosen = tuning_candidate(q->entry, q->chosen);
         const struct tuning_candidate *next = next_of(q);
-        str_printf(s, "%-*s %-10s", width, q->key, taken_of(q));
-        if (taken) str_printf(s, " %10.2f %8.2f", taken->us, taken->spread_us);
+        str_printf(s, "%-*s %-10s", width, q->key, chosen_of(q));
+        if (chosen) str_printf(s, " %10.2f %8.2f", chosen->us, chosen->spread_us);
         if (next) str_printf(s, "   %s %.2f", next->variant, next->us);
         str_append(s, q->entry ? "\n" : " not measured\n");
     }
@@ -165,15 +165,15 @@ void tune_print(const struct program *p, struct str *s)
 json_t *tune_json(const struct program *p)
 {
     json_t *all = json_array();
-    for (int i = 0; i < p->questions.n; i++) {
-        const struct tuning_question *q = &p->questions.question[i];
+    for (int i = 0; i < p->lookups.n; i++) {
+        const struct tuning_lookup *q = &p->lookups.lookup[i];
         json_t *candidates = json_array();
         for (int k = 0; q->entry && k < q->entry->n; k++) {
             const struct tuning_candidate *c = &q->entry->candidate[k];
             json_array_append_new(candidates, json_pack("{s:s, s:f, s:f}", "variant", c->variant,
                                                         "us", c->us, "spread_us", c->spread_us));
         }
-        json_t *one = json_pack("{s:s, s:s, s:b, s:o}", "matmul", q->key, "taken", taken_of(q),
+        json_t *one = json_pack("{s:s, s:s, s:b, s:o}", "matmul", q->key, "taken", chosen_of(q),
                                 "measured", q->entry != NULL, "candidates", candidates);
         if (*q->launch) json_object_set_new(one, "launch", json_string(q->launch));
         json_array_append_new(all, one);

@@ -1,4 +1,4 @@
-/* weights.h - weights and optimizer state of an engine: initialised, or as tensors on the host. */
+/* weights.h - weights and optimizer state of an engine: initialized, or as tensors on the host. */
 #ifndef ENGINE_WEIGHTS_H
 #define ENGINE_WEIGHTS_H
 
@@ -24,7 +24,7 @@ struct weights_tensor {
 /* Generates random initial weights and zeroes the optimizer state. */
 enum status weights_init(struct engine *e);
 /* One row per parameter. Rows point into the engine's memory if the host can access it, else into
- * copies that weights_fetch and weights_bring synchronise. State: NULL without GRAPH_UPDATE. */
+ * copies that weights_fetch and weights_bring synchronize. State: NULL without GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
 /* Whether an engine has its shards of the weights, or of a state of the optimizer, alone
  * (shards.h): rows point into a host copy of the whole at rank 0, and are NULL at the others. */

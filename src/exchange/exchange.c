@@ -38,7 +38,8 @@ void exchange_add(struct exchange_model *m, struct exchange_tensor t, struct are
     m->tensor[m->tensors++] = t;
 }
 
-struct exchange_tensor exchange_of(const struct exchange_model *m, const struct safetensor *t)
+struct exchange_tensor exchange_from_safetensor(const struct exchange_model *m,
+                                                const struct safetensor *t)
 {
     struct exchange_tensor x = {.name = t->name,
                                 .type = t->type,

@@ -104,7 +104,8 @@ struct json_t *exchange_characters_json(const struct vocabulary *v);
 /* The following functions are for the code of formats. Appends a tensor. */
 void exchange_add(struct exchange_model *m, struct exchange_tensor t, struct arena *a);
 /* Converts a tensor of the file that was opened last; keeps its name in the file. */
-struct exchange_tensor exchange_of(const struct exchange_model *m, const struct safetensor *t);
+struct exchange_tensor exchange_from_safetensor(const struct exchange_model *m,
+                                                const struct safetensor *t);
 /* Sets a key of m->config; `path` is for the message. ST_UNSUPPORTED: the value is out of range. */
 enum status exchange_set(struct exchange_model *m, const char *path, const char *key,
                          const char *to, struct arena *a);

@@ -154,7 +154,7 @@ static enum status open_file(struct exchange_model *m, const char *path, struct 
     TRY(safetensors_open(&s, path, a));
     m->file[m->files++] = (struct exchange_file){s.path, s.fd};
     for (int i = 0; i < s.count; i++) {
-        struct exchange_tensor x = exchange_of(m, &s.tensor[i]);
+        struct exchange_tensor x = exchange_from_safetensor(m, &s.tensor[i]);
         x.name = bare_name(x.name);
         if (!is_mask(x.name)) exchange_add(m, x, a);
     }

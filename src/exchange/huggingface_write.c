@@ -45,8 +45,8 @@ struct tensors {
     struct arena *a;
 };
 
-static void add(struct tensors *t, const char *name, int rank, const int64_t *dim,
-                const float *data)
+static void add_tensor(struct tensors *t, const char *name, int rank, const int64_t *dim,
+                       const float *data)
 {
     struct safetensor x = {.name = arena_printf(t->a, "transformer.%s", name),
                            .type = SAFETENSORS_F32,
@@ -62,7 +62,8 @@ static void add_zeros(struct tensors *t, const struct exchange_values *v)
     int64_t columns = v->dim[v->rank - 1];
     const char *layer = arena_printf(t->a, "%.*s", (int)(strrchr(v->name, '.') - v->name), v->name);
     if (!strcmp(layer, "wte") || !strcmp(layer, "wpe")) return;
-    add(t, arena_printf(t->a, "%s.bias", layer), 1, &columns, ARENA_NEW(t->a, float, columns));
+    add_tensor(t, arena_printf(t->a, "%s.bias", layer), 1, &columns,
+               ARENA_NEW(t->a, float, columns));
 }
 
 static enum status write_tensors(const struct exchange_source *s, const char *folder,
@@ -71,7 +72,7 @@ static enum status write_tensors(const struct exchange_source *s, const char *fo
     struct tensors t = {.list = ARENA_NEW(a, struct safetensor, 2 * s->count), .a = a};
     for (int i = 0; i < s->count; i++) {
         const struct exchange_values *v = &s->values[i];
-        add(&t, v->name, v->rank, v->dim, v->part[EXCHANGE_WEIGHT]);
+        add_tensor(&t, v->name, v->rank, v->dim, v->part[EXCHANGE_WEIGHT]);
         if (!s->config->model.bias) add_zeros(&t, v);
     }
     return safetensors_write(arena_printf(a, "%s/model.safetensors", folder), t.list, t.count,

@@ -45,7 +45,7 @@ static enum status open_tensors(struct exchange_model *m, int file, struct arena
     TRY(safetensors_open(&s, arena_printf(a, "%s/%s", m->path, tensor_files[file]), a));
     m->file[m->files++] = (struct exchange_file){s.path, s.fd};
     for (int i = 0; i < s.count; i++) {
-        struct exchange_tensor x = exchange_of(m, &s.tensor[i]);
+        struct exchange_tensor x = exchange_from_safetensor(m, &s.tensor[i]);
         if (file) TRY(name_moment(m, &x, a));
         exchange_add(m, x, a);
     }

@@ -209,7 +209,7 @@ static enum status find_shape(const struct look *l, const struct pickle_value *s
         return fail(ST_UNSUPPORTED, "%s: %.80s has %d dimensions, more than the %d that are read",
                     l->file->zip.path, l->name, size->list->count, SAFETENSORS_RANK_MAX);
     t->rank = size->list->count;
-    int64_t expected = 1, whole = 1;
+    int64_t expected = 1, elements = 1;
     bool in_order = true;
     for (int i = t->rank - 1; i >= 0; i--) {
         if (!is_natural(&size->list->item[i]) || !is_natural(&stride->list->item[i]))
@@ -217,9 +217,9 @@ static enum status find_shape(const struct look *l, const struct pickle_value *s
         t->dim[i] = size->list->item[i].number;
         in_order = in_order && (t->dim[i] == 1 || stride->list->item[i].number == expected);
         expected = size_mul(expected, t->dim[i]);
-        whole = size_mul(whole, max_i64(t->dim[i], 1));
+        elements = size_mul(elements, max_i64(t->dim[i], 1));
     }
-    if (whole == SIZE_TOO_LARGE) return fail_tensor(l, "has a shape that is too large");
+    if (elements == SIZE_TOO_LARGE) return fail_tensor(l, "has a shape that is too large");
     *ret_elements = expected;
     char sizes[256], strides[256];
     if (in_order || !expected) return ST_OK;

@@ -6,7 +6,7 @@
 #include "exchange/exchange.h"
 #include "exchange/torch_file.h"
 
-/* Opens a file, appends it to m->file, which must have room for it, and sets m->private to it. */
+/* Opens a file, appends it to m->file, which must have space for it, and sets m->private to it. */
 enum status torch_model_open(struct exchange_model *m, const char *path, struct arena *a);
 /* The object that was saved. */
 const struct pickle_value *torch_model_root(const struct exchange_model *m);

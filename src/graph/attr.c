@@ -37,11 +37,11 @@ const struct attr_field attrs_matmul[] = {{AT("ta", matmul.ta)}, {AT("tb", matmu
 const struct attr_field attrs_matmul_gelu[] = {
     {AT("ta", matmul.ta)}, {AT("tb", matmul.tb)}, {AT("packed", matmul.packed)}, {CHOICE("tanh", "erf", matmul.tanh)}, {0}};
 const struct attr_field attrs_matmul_scaled[] = {{AT("tb", matmul.tb)}, {AT("fast", matmul.fast)}, {0}};
-const struct attr_field attrs_quantise[] = {{WORD("to", ATTR_DTYPE, quantise.to)}, {AT("first", quantise.first)}, {0}};
-const struct attr_field attrs_quantise_gelu[] = {
-    {WORD("to", ATTR_DTYPE, quantise.to)}, {AT("first", quantise.first)}, {CHOICE("tanh", "erf", quantise.tanh)}, {0}};
-const struct attr_field attrs_quantise_norm[] = {
-    {WORD("to", ATTR_DTYPE, quantise.to)}, {AT("first", quantise.first)}, {AT("eps", quantise.eps)}, {AT("drop", quantise.drop)}, {0}};
+const struct attr_field attrs_quantize[] = {{WORD("to", ATTR_DTYPE, quantize.to)}, {AT("first", quantize.first)}, {0}};
+const struct attr_field attrs_quantize_gelu[] = {
+    {WORD("to", ATTR_DTYPE, quantize.to)}, {AT("first", quantize.first)}, {CHOICE("tanh", "erf", quantize.tanh)}, {0}};
+const struct attr_field attrs_quantize_norm[] = {
+    {WORD("to", ATTR_DTYPE, quantize.to)}, {AT("first", quantize.first)}, {AT("eps", quantize.eps)}, {AT("drop", quantize.drop)}, {0}};
 const struct attr_field attrs_linear[] = {{AT("tb", linear.tb)}, {AT("packed", linear.packed)}, {0}};
 const struct attr_field attrs_linear_gelu[] = {
     {AT("tb", linear.tb)}, {AT("packed", linear.packed)}, {CHOICE("tanh", "erf", linear.tanh)}, {AT("keep", linear.keep)}, {0}};

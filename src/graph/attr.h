@@ -34,7 +34,7 @@ struct attr_field {
 /* clang-format off */
 #define ATTR_SCHEMAS(X)                                                                            \
     X(none) X(leaf) X(constant) X(column_mask) X(matmul) X(matmul_gelu) X(matmul_scaled)           \
-    X(quantise) X(quantise_gelu) X(quantise_norm) X(linear) X(linear_gelu) X(pack) X(heads)        \
+    X(quantize) X(quantize_gelu) X(quantize_norm) X(linear) X(linear_gelu) X(pack) X(heads)        \
     X(split) X(rope) X(rope_table) X(gelu) X(norm) X(norm_dropout) X(dropout) X(table) X(loss)     \
     X(attention) X(score) X(adamw) X(sgd) X(group) X(chain)
 /* clang-format on */

@@ -50,7 +50,7 @@ static value refuse_size(struct graph *g, const struct node *n, const struct typ
     return stick(g, st, fail_message());
 }
 
-static value add(struct graph *g, struct node *n, const struct type *given)
+static value add_node(struct graph *g, struct node *n, const struct type *given)
 {
     const struct op_def *def = op_def(n->op);
     BUG_IF(n->n_in < def->least_in || n->n_in > def->most_in, "%s with %d inputs", def->name,
@@ -83,7 +83,7 @@ value graph_add(struct graph *g, enum op op, const union attr *attr, int n_in, c
     if (attr) n.attr = *attr;
     if (op_def(op)->flags & OP_NUMERICS) n.numerics = g->numerics;
     for (int i = 0; i < n_in; i++) n.in[i] = in[i];
-    return add(g, &n, given);
+    return add_node(g, &n, given);
 }
 
 value graph_copy(struct graph *g, const struct graph *from, const struct node *old,
@@ -92,7 +92,7 @@ value graph_copy(struct graph *g, const struct graph *from, const struct node *o
     if (g->st != ST_OK) return (value){0};
     struct node n = *old;
     for (int i = 0; i < n.n_in; i++) n.in[i] = map[old->in[i].i];
-    return add(g, &n, &from->info[old->out[0].i].type);
+    return add_node(g, &n, &from->info[old->out[0].i].type);
 }
 
 void graph_output(struct graph *g, const char *name, value v)

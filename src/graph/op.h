@@ -23,7 +23,7 @@ typedef struct value {
 } value;
 
 /* EaMb is an 8-bit float with a bits of exponent and b of mantissa (Micikevicius et al., arXiv
- * 2209.05433): E4M3 up to 448, without infinities; E5M2 up to 57344. QUANTISE produces them. */
+ * 2209.05433): E4M3 up to 448, without infinities; E5M2 up to 57344. QUANTIZE produces them. */
 enum dtype { DT_F32, DT_F64, DT_BF16, DT_I32, DT_E4M3, DT_E5M2, DT_COUNT };
 
 struct type {
@@ -102,7 +102,7 @@ enum storage {
     STORAGE_REDUCED,   /* bf16 gradients as ranks sum them, in the same layout */
     STORAGE_PACKED,    /* weights in a matmul's packed layout */
     STORAGE_CACHE,     /* keys and values of earlier positions, while sampling */
-    STORAGE_AMAX,      /* amax history of QUANTISE: the largest magnitudes of the last steps */
+    STORAGE_AMAX,      /* amax history of QUANTIZE: the largest magnitudes of the last steps */
     STORAGE_RANDOM,    /* random inputs of a timed-only model: generated once, read in each run */
     STORAGE_STAGED,    /* staged inputs of a whole step; contains no leaves */
     STORAGE_ARENA,     /* values placed by the planner; contains no leaves */
@@ -123,7 +123,7 @@ struct dropout {
 /* Leaves of a range start at multiples of this many elements. The padding between leaves is always
  * zero, so an operator may process the whole range as one tensor. */
 enum { RANGE_ALIGNMENT = 16 };
-/* Steps in the amax history of QUANTISE, including the current one and the next one. */
+/* Steps in the amax history of QUANTIZE, including the current one and the next one. */
 enum { AMAX_STEPS = 16 };
 
 union attr {
@@ -147,10 +147,10 @@ union attr {
     struct {
         enum dtype to; /* DT_E4M3, DT_E5M2 */
         int first;     /* the scale is 2^-first until a magnitude is known */
-        bool tanh;     /* QUANTISE_GELU and its gradient: as for gelu */
-        double eps;    /* QUANTISE_ADD_LAYERNORM: eps and drop as for norm */
+        bool tanh;     /* QUANTIZE_GELU and its gradient: as for gelu */
+        double eps;    /* QUANTIZE_ADD_LAYERNORM: eps and drop as for norm */
         struct dropout drop;
-    } quantise;
+    } quantize;
     struct {
         bool tb;        /* the weight is (N,K) */
         int64_t packed; /* as for matmul */

@@ -12,11 +12,11 @@
  * uses the largest finite value of the other slots. The code of that value is in the uppermost
  * complete binade of the type, so a tensor may grow by a factor of 1.75 before it saturates. If all
  * other slots are zero the scale is 2^-first. */
-enum status shape_quantise(struct node *n, const struct type *in, const struct type *,
+enum status shape_quantize(struct node *n, const struct type *in, const struct type *,
                            struct type *out)
 {
     char t[TYPE_TEXT];
-    enum dtype to = n->attr.quantise.to;
+    enum dtype to = n->attr.quantize.to;
     if (in[0].rank != 1 || in[0].dim[0] != AMAX_STEPS || type_elements(&in[2]) != 1)
         return fail(ST_USAGE, "needs an amax history of %d steps and one step number", AMAX_STEPS);
     if (!dtype_is_float8(to) || in[1].rank < 2 || dtype_is_float8(in[1].dtype))
@@ -29,45 +29,45 @@ enum status shape_quantise(struct node *n, const struct type *in, const struct t
     return ST_OK;
 }
 
-static void quantise(struct graph *g, const struct node *n, value amax, value x, value step,
+static void quantize(struct graph *g, const struct node *n, value amax, value x, value step,
                      value *out)
 {
     value in[] = {amax, x, step};
-    value first = graph_add(g, OP_QUANTISE, &n->attr, 3, in, NULL);
+    value first = graph_add(g, OP_QUANTIZE, &n->attr, 3, in, NULL);
     for (int i = 0; i < 4; i++) out[i] = graph_out(first, i);
 }
 
-/* amax, x, step -> outputs of QUANTISE for gelu(x), which is not rounded before quantisation */
-void expand_quantise_gelu(struct graph *g, const struct node *n, const value *in, value *out)
+/* amax, x, step -> outputs of QUANTIZE for gelu(x), which is not rounded before quantization */
+void expand_quantize_gelu(struct graph *g, const struct node *n, const value *in, value *out)
 {
-    quantise(g, n, in[0], g_gelu(g, in[1], n->attr.quantise.tanh), in[2], out);
+    quantize(g, n, in[0], g_gelu(g, in[1], n->attr.quantize.tanh), in[2], out);
 }
 
-/* amax, dy, step, x -> outputs of QUANTISE for dy gelu'(x), not rounded before quantisation */
-enum status shape_quantise_gelu_grad(struct node *n, const struct type *in,
+/* amax, dy, step, x -> outputs of QUANTIZE for dy gelu'(x), not rounded before quantization */
+enum status shape_quantize_gelu_grad(struct node *n, const struct type *in,
                                      const struct type *given, struct type *out)
 {
     if (!type_same(&in[1], &in[3]))
         return fail(ST_USAGE, "the input of GELU and its gradient differ in shape");
-    return shape_quantise(n, in, given, out);
+    return shape_quantize(n, in, given, out);
 }
 
-void expand_quantise_gelu_grad(struct graph *g, const struct node *n, const value *in, value *out)
+void expand_quantize_gelu_grad(struct graph *g, const struct node *n, const value *in, value *out)
 {
-    value dx = g_gelu_grad(g, in[1], in[3], n->attr.quantise.tanh);
-    quantise(g, n, in[0], dx, in[2], out);
+    value dx = g_gelu_grad(g, in[1], in[3], n->attr.quantize.tanh);
+    quantize(g, n, in[0], dx, in[2], out);
 }
 
-/* amax, a (...,C), step, b (...,C), w (C) [, bias (C)] -> outputs of QUANTISE for y, then
- * a + dropout(b), mean, rstd. y is the normalised output of ADD_LAYERNORM, rounded to the type of a
- * before quantisation, so codes are the same as those of the two separate operators. */
-enum status shape_quantise_add_layernorm(struct node *n, const struct type *in,
+/* amax, a (...,C), step, b (...,C), w (C) [, bias (C)] -> outputs of QUANTIZE for y, then
+ * a + dropout(b), mean, rstd. y is the normalized output of ADD_LAYERNORM, rounded to the type of a
+ * before quantization, so codes are the same as those of the two separate operators. */
+enum status shape_quantize_add_layernorm(struct node *n, const struct type *in,
                                          const struct type *given, struct type *out)
 {
     struct node norm = {.op = OP_ADD_LAYERNORM, .n_in = n->n_in - 1};
     struct type norm_in[] = {in[1], in[3], in[2], in[4], in[n->n_in - 1]}, made[4];
     TRY(shape_add_layernorm(&norm, norm_in, given, made));
-    TRY(shape_quantise(n, in, given, out));
+    TRY(shape_quantize(n, in, given, out));
     out[4] = made[0];
     out[5] = made[2];
     out[6] = made[3];
@@ -75,36 +75,36 @@ enum status shape_quantise_add_layernorm(struct node *n, const struct type *in,
     return ST_OK;
 }
 
-void expand_quantise_add_layernorm(struct graph *g, const struct node *n, const value *in,
+void expand_quantize_add_layernorm(struct graph *g, const struct node *n, const value *in,
                                    value *out)
 {
     bool bias = n->n_in == 6;
     union attr attr = {
-        .norm = {.eps = n->attr.quantise.eps, .bias = bias, .drop = n->attr.quantise.drop}};
+        .norm = {.eps = n->attr.quantize.eps, .bias = bias, .drop = n->attr.quantize.drop}};
     value from[] = {in[1], in[3], in[2], in[4], bias ? in[5] : (value){0}};
     value sum = graph_add(g, OP_ADD_LAYERNORM, &attr, n->n_in - 1, from, NULL);
-    quantise(g, n, in[0], graph_out(sum, 1), in[2], out);
+    quantize(g, n, in[0], graph_out(sum, 1), in[2], out);
     out[4] = sum;
     out[5] = graph_out(sum, 2);
     out[6] = graph_out(sum, 3);
 }
 
-struct cost cost_quantise_norm(const struct node *n, const struct type *in, const struct type *out)
+struct cost cost_quantize_norm(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_quantise(n, in, out);
-    bool drops = n->attr.quantise.drop.threshold > 0;
+    struct cost c = cost_quantize(n, in, out);
+    bool drops = n->attr.quantize.drop.threshold > 0;
     c.flops += (drops ? 10.0 : 9.0) * (double)type_elements(&in[1]); /* as for ADD_LAYERNORM */
     return c;
 }
 
-struct cost cost_quantise_gelu(const struct node *n, const struct type *in, const struct type *out)
+struct cost cost_quantize_gelu(const struct node *n, const struct type *in, const struct type *out)
 {
-    struct cost c = cost_quantise(n, in, out);
+    struct cost c = cost_quantize(n, in, out);
     c.flops += 10.0 * (double)type_elements(&in[1]); /* as for GELU */
     return c;
 }
 
-struct cost cost_quantise(const struct node *n, const struct type *in, const struct type *out)
+struct cost cost_quantize(const struct node *n, const struct type *in, const struct type *out)
 {
     return cost_each(n, in, out, 2, &in[1]); /* scale and compare */
 }

@@ -114,8 +114,8 @@ OP(STORE,                  PRIMITIVE, COPIES,     2, 2, none,          WRITES(1)
    AS_INPUT, 0,                      shape_state,                 no_gradient,        no_expansion,                  cost_store)
 OP(ACCUMULATE,             PRIMITIVE, BY_PLACE,   2, 2, none,          WRITES(1),
    AS_INPUT, 0,                      shape_state,                 no_gradient,        no_expansion,                  cost_pointwise)
-OP(QUANTISE,               PRIMITIVE, COPIES,     3, 3, quantise,      WRITES(1),
-   F32,      0,                      shape_quantise,              no_gradient,        no_expansion,                  cost_quantise)
+OP(QUANTIZE,               PRIMITIVE, COPIES,     3, 3, quantize,      WRITES(1),
+   F32,      0,                      shape_quantize,              no_gradient,        no_expansion,                  cost_quantize)
 /* communication between ranks; a collective runs concurrently until AWAIT of the same range */
 OP(ALL_REDUCE,             PRIMITIVE, COMMUNICATION, 1, 1, group,      WRITES(1),
    AS_INPUT, 0,                      shape_range,                 no_gradient,        no_expansion,                  cost_all_reduce)
@@ -210,12 +210,12 @@ OP(SCORE_SOFTMAX_GRAD,     FUSED,     SOFTMAX,    3, 3, score,         INPLACE,
    F32,      0,                      shape_same,                  no_gradient,        expand_score_softmax_grad,     cost_score_softmax)
 OP(CROSS_ENTROPY_BOTH,     FUSED,     LOSS,       3, 3, loss,          INPLACE,
    F32,      0,                      shape_cross_entropy_both,    no_gradient,        expand_cross_entropy_both,     cost_five)
-OP(QUANTISE_GELU,          FUSED,     POINTWISE,  3, 3, quantise_gelu, WRITES(1),
-   F32,      0,                      shape_quantise,              no_gradient,        expand_quantise_gelu,          cost_quantise_gelu)
-OP(QUANTISE_GELU_GRAD,     FUSED,     POINTWISE,  4, 4, quantise_gelu, WRITES(1),
-   F32,      0,                      shape_quantise_gelu_grad,    no_gradient,        expand_quantise_gelu_grad,     cost_quantise_gelu)
-OP(QUANTISE_ADD_LAYERNORM, FUSED,     NORMS,      5, 6, quantise_norm, WRITES(1),
-   F32,      0,                      shape_quantise_add_layernorm, no_gradient,        expand_quantise_add_layernorm, cost_quantise_norm)
+OP(QUANTIZE_GELU,          FUSED,     POINTWISE,  3, 3, quantize_gelu, WRITES(1),
+   F32,      0,                      shape_quantize,              no_gradient,        expand_quantize_gelu,          cost_quantize_gelu)
+OP(QUANTIZE_GELU_GRAD,     FUSED,     POINTWISE,  4, 4, quantize_gelu, WRITES(1),
+   F32,      0,                      shape_quantize_gelu_grad,    no_gradient,        expand_quantize_gelu_grad,     cost_quantize_gelu)
+OP(QUANTIZE_ADD_LAYERNORM, FUSED,     NORMS,      5, 6, quantize_norm, WRITES(1),
+   F32,      0,                      shape_quantize_add_layernorm, no_gradient,        expand_quantize_add_layernorm, cost_quantize_norm)
 OP(ADAMW_COPY,             FUSED,     OPTIMIZER,  9, 9, adamw,         WRITES(4),
    F32,      0,                      shape_update_copy,           no_gradient,        expand_update_copy,            cost_adamw)
 OP(SGDM_COPY,              FUSED,     OPTIMIZER,  6, 6, sgd,           WRITES(3),

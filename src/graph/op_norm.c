@@ -1,4 +1,4 @@
-/* Operators on row statistics: layer normalisation (Ba et al., arXiv 1607.06450), RMS normalisation
+/* Operators on row statistics: layer normalization (Ba et al., arXiv 1607.06450), RMS normalization
  * (Zhang and Sennrich, arXiv 1910.07467) and softmax. */
 #include "graph/build.h"
 #include "graph/op_rules.h"

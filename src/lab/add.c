@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-static struct add_number number_of(enum narrow f, double x)
+static struct add_number number_of(enum number_kind f, double x)
 {
-    const struct narrow_format *n = &narrow_formats[f];
+    const struct number_format *n = &number_formats[f];
     int exponent = x == 0 ? n->least : ilogb(x);
     if (exponent < n->least) exponent = n->least;
     return (struct add_number){signbit(x), (uint32_t)ldexp(fabs(x), n->fraction - exponent),
@@ -29,7 +29,7 @@ static void align(struct addition *x)
         small->negative, shift_right(small->significand << ADD_EXTRA, x->shift), large->exponent};
 }
 
-static void add(struct addition *x)
+static void add_significands(struct addition *x)
 {
     const struct add_number *large = &x->of[x->larger];
     uint32_t kept = large->significand << ADD_EXTRA, other = x->aligned.significand;
@@ -39,9 +39,9 @@ static void add(struct addition *x)
     if (x->sum.significand == 0) x->sum.negative = large->negative && x->aligned.negative;
 }
 
-static void normalise(struct addition *x)
+static void normalize(struct addition *x)
 {
-    const struct narrow_format *n = &narrow_formats[x->format];
+    const struct number_format *n = &number_formats[x->format];
     uint32_t one = 1u << (n->fraction + ADD_EXTRA);
     struct add_number *y = &x->normal;
     *y = x->sum;
@@ -60,7 +60,7 @@ static void normalise(struct addition *x)
 static void round_to_even(struct addition *x)
 {
     enum { HALF = 1 << (ADD_EXTRA - 1), MASK = (1 << ADD_EXTRA) - 1 };
-    const struct narrow_format *n = &narrow_formats[x->format];
+    const struct number_format *n = &number_formats[x->format];
     uint32_t extra = x->normal.significand & MASK, kept = x->normal.significand >> ADD_EXTRA;
     x->tie = extra == HALF;
     x->up = extra > HALF || (x->tie && kept & 1);
@@ -77,21 +77,21 @@ static void round_to_even(struct addition *x)
     x->result = x->rounded.negative ? -size : size;
 }
 
-void add_numbers(enum narrow f, double a, double b, struct addition *ret)
+void add_numbers(enum number_kind f, double a, double b, struct addition *ret)
 {
     *ret = (struct addition){.format = f, .given = {a, b}};
-    double x = ret->term[0] = narrow_round(f, a), y = ret->term[1] = narrow_round(f, b);
+    double x = ret->term[0] = number_round(f, a), y = ret->term[1] = number_round(f, b);
     ret->exact = x + y;
     double part = ret->exact - x; /* Knuth's exact sum of two doubles */
     ret->rest = (x - (ret->exact - part)) + (y - part);
     ret->special = !isfinite(x) || !isfinite(y);
     if (ret->special) {
-        ret->result = narrow_round(f, ret->exact);
+        ret->result = number_round(f, ret->exact);
         return;
     }
     for (int i = 0; i < 2; i++) ret->of[i] = number_of(f, ret->term[i]);
     align(ret);
-    add(ret);
-    normalise(ret);
+    add_significands(ret);
+    normalize(ret);
     round_to_even(ret);
 }

@@ -5,7 +5,7 @@
 #ifndef LAB_ADD_H
 #define LAB_ADD_H
 
-#include "lab/narrow.h"
+#include "lab/number_format.h"
 
 enum { ADD_EXTRA = 3 }; /* guard, round, sticky */
 
@@ -16,7 +16,7 @@ struct add_number {
 };
 
 struct addition {
-    enum narrow format;
+    enum number_kind format;
     double given[2], term[2]; /* the caller's numbers; the same rounded to the format */
     double result;
     /* term[0] + term[1] = exact + rest, where exact is the nearest double. */
@@ -28,7 +28,7 @@ struct addition {
     uint32_t lost; /* the bits that this shift drops, as an integer of min(shift, 32) bits */
     /* These have ADD_EXTRA more bits. */
     struct add_number aligned, sum, normal;
-    int moved;    /* bits that the sum is shifted to the left to normalise it; -1: 1 to the right */
+    int moved;    /* bits that the sum is shifted to the left to normalize it; -1: 1 to the right */
     bool up;      /* the magnitude was rounded up */
     bool tie;     /* the sum was halfway between two numbers */
     bool carried; /* rounding up made it a power of two */
@@ -36,6 +36,6 @@ struct addition {
     bool overflow;             /* rounded is larger than the format's largest number */
 };
 
-void add_numbers(enum narrow f, double a, double b, struct addition *ret);
+void add_numbers(enum number_kind f, double a, double b, struct addition *ret);
 
 #endif

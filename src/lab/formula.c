@@ -50,9 +50,9 @@ enum status formula_fail(const char *text, int at, const char *format, ...)
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     int bytes = (int)strlen(text);
-    bool whole = bytes <= WHOLE;
-    int first = !whole && at > BEFORE ? at - BEFORE : 0;
-    int last = !whole && bytes - at > AFTER ? at + AFTER : bytes;
+    bool fits = bytes <= WHOLE;
+    int first = !fits && at > BEFORE ? at - BEFORE : 0;
+    int last = !fits && bytes - at > AFTER ? at + AFTER : bytes;
     while (last < bytes && !utf8_begins(text[last])) last++;
     struct str line = {0};
     str_append(&line, first ? "..." : "");

@@ -87,7 +87,7 @@ struct formula_rounded {
     bool certain; /* no comparison or kink is so close that rounding may change its side */
 };
 struct formula_rounded formula_rounded(const struct formula *f, const double *values, int name,
-                                       enum narrow to);
+                                       enum number_kind to);
 /* Evaluates in integers; / rounds towards zero. ST_USAGE: an overflow, a division by zero, a number
  * that is not an integer, or a function other than min, max, abs and where, except in the operand
  * that a where does not choose. */

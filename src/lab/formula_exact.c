@@ -19,9 +19,9 @@ static enum status make_points(enum dtype dtype, uint32_t sequence, int64_t n, v
 }
 
 /* The format to which a variant rounds every operation. */
-static enum narrow type_of_steps(enum formula_variant v, enum dtype dtype)
+static enum number_kind type_of_steps(enum formula_variant v, enum dtype dtype)
 {
-    return dtype == DT_BF16 && v == FORMULA_SEPARATE ? NARROW_BF16 : NARROW_FP32;
+    return dtype == DT_BF16 && v == FORMULA_SEPARATE ? NUMBER_BF16 : NUMBER_FP32;
 }
 
 /* Sets off and judge of point i for one variant. Output k is the value (0) or the gradient of
@@ -38,8 +38,8 @@ static void bound(const struct formula_rounded *r, double df, int64_t i, int k,
 static void evaluate(const struct formula_options *o, const double *values, double df, int64_t i,
                      int k, struct formula_expected *e)
 {
-    enum narrow type[] = {type_of_steps(FORMULA_SEPARATE, o->dtype),
-                          type_of_steps(FORMULA_FUSED, o->dtype)};
+    enum number_kind type[] = {type_of_steps(FORMULA_SEPARATE, o->dtype),
+                               type_of_steps(FORMULA_FUSED, o->dtype)};
     struct formula_dual exact = formula_derivative(o->formula, values, k - 1);
     struct formula_rounded r = formula_rounded(o->formula, values, k - 1, type[0]);
     e->x[i] = k ? df * exact.d : exact.x;
@@ -81,7 +81,7 @@ struct formula_judged formula_judge(const struct formula_exact *e, int output,
     static const double FACTOR = 2; /* functions such as exp have larger errors than one rounding */
     const struct formula_expected *x = &e->out[output];
     bool bf16 = e->dtype == DT_BF16;
-    double unit = type_of_steps(v, e->dtype) == NARROW_BF16 ? 0x1p-9 : 0x1p-24;
+    double unit = type_of_steps(v, e->dtype) == NUMBER_BF16 ? 0x1p-9 : 0x1p-24;
     double least = bf16 ? 4e-3 : 2e-6; /* for the result's rounding and inexact functions */
     double off = 0, norm = 0, rounding = 0, worst = -1;
     int64_t judged = 0;

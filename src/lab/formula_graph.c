@@ -36,8 +36,9 @@ static bool is_comparison(enum formula_kind k)
 /* Whether products, a division and a square root suffice to compute this power. */
 static bool is_power(double c)
 {
-    double whole = fabs(c);
-    return whole == 0.5 || (whole >= 1 && whole <= POWER_MOST && whole == floor(whole));
+    double magnitude = fabs(c);
+    return magnitude == 0.5 ||
+           (magnitude >= 1 && magnitude <= POWER_MOST && magnitude == floor(magnitude));
 }
 
 static enum status check_node(const struct formula *f, int at, const bool *varies,

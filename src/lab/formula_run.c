@@ -5,7 +5,7 @@
 #include "check/reference.h"
 #include "lab/ceiling.h"
 #include "lab/formula_exact.h"
-#include "lab/room.h"
+#include "lab/memory_check.h"
 #include "lab/trial.h"
 #include "measure/stopwatch.h"
 #include "plan/plan.h"
@@ -208,7 +208,7 @@ static const char *elements(int64_t n, char text[ELEMENTS])
 }
 
 /* Fails if the sets and, on the host, a tensor and results need more memory than is free. */
-static enum status check_room(const struct trial *t)
+static enum status check_memory(const struct trial *t)
 {
     const struct device *d = &t->o->device;
     struct storage_blocks s = blocks_of(t, 0);
@@ -218,11 +218,11 @@ static enum status check_room(const struct trial *t)
     char text[ELEMENTS];
     const char *what = elements(t->n, text);
     if (!d->backend->host_memory) {
-        TRY(room_check(what, "the GPU's memory", device,
-                       d->backend->devices.free_memory(d->number)));
+        TRY(memory_check(what, "the GPU's memory", device,
+                         d->backend->devices.free_memory(d->number)));
         device = 0;
     }
-    return room_check(what, "memory", host + device, free_memory_bytes());
+    return memory_check(what, "memory", host + device, free_memory_bytes());
 }
 
 static enum status open_copy(struct trial *t)
@@ -249,7 +249,7 @@ static enum status open_trial(struct trial *t, const struct formula_options *o,
     TRY(make_plans(t, timed ? choose_sets(t, ret_cold) : 1));
     for (int p = 0; timed && p < t->passes; p++)
         t->copied[p] = (int64_t)(useful_bytes(t, p) * (double)n / 2);
-    TRY(check_room(t));
+    TRY(check_memory(t));
     for (int s = 0; s < t->sets; s++) TRY(open_set(t, s));
     return open_copy(t);
 }

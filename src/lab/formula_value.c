@@ -257,10 +257,10 @@ void formula_values(const struct formula *f, const double *values, double *ret)
 
 /* --- with rounding ---------------------------------------------------------------------------- */
 
-/* Same as narrow_round, but faster for fp32. */
-static double rounded(enum narrow to, double x)
+/* Same as number_round, but faster for fp32. */
+static double rounded(enum number_kind to, double x)
 {
-    return to == NARROW_FP32 ? (double)(float)x : narrow_round(to, x);
+    return to == NUMBER_FP32 ? (double)(float)x : number_round(to, x);
 }
 
 /* The partial derivative of node `n` by operand k, after `by` is added to operand `moved`. */
@@ -316,10 +316,10 @@ static bool is_close(const struct formula_node *n, const struct formula_dual *al
 }
 
 struct formula_rounded formula_rounded(const struct formula *f, const double *values, int name,
-                                       enum narrow to)
+                                       enum number_kind to)
 {
     struct formula_dual all[FORMULA_BYTES], off[FORMULA_BYTES];
-    double unit = to == NARROW_BF16 ? 0x1p-8 : 0x1p-23;
+    double unit = to == NUMBER_BF16 ? 0x1p-8 : 0x1p-23;
     struct formula_rounded ret = {.certain = true};
     for (int i = 0; i < f->nodes; i++) {
         const struct formula_node *n = &f->node[i];
@@ -337,7 +337,7 @@ struct formula_rounded formula_rounded(const struct formula *f, const double *va
 /* --- in integers ------------------------------------------------------------------------------ */
 
 /* An integer, or why there is none (`why` is not NULL) because of node `at`. */
-struct whole {
+struct integer {
     int64_t x;
     const char *why;
     int at;
@@ -350,10 +350,11 @@ static bool divide(int64_t a, int64_t b, int64_t *ret)
     return true;
 }
 
-static struct whole whole_of(const struct formula_node *n, int at, const struct whole *all)
+static struct integer integer_of(const struct formula_node *n, int at, const struct integer *all)
 {
     static const char TOO_LARGE[] = "the result does not fit into 64 bits";
-    struct whole a = n->args > 0 ? all[n->arg[0]] : (struct whole){0}, b = {0}, ret = {.at = at};
+    struct integer a = n->args > 0 ? all[n->arg[0]] : (struct integer){0}, b = {0},
+                   ret = {.at = at};
     if (n->kind == FORMULA_WHERE && !a.why) return all[n->arg[a.x > 0 ? 1 : 2]];
     for (int i = 0; i < n->args; i++)
         if (all[n->arg[i]].why) return all[n->arg[i]];
@@ -413,16 +414,16 @@ static struct whole whole_of(const struct formula_node *n, int at, const struct 
 
 enum status formula_integer(const struct formula *f, const int64_t *values, int64_t *ret)
 {
-    struct whole all[FORMULA_BYTES];
+    struct integer all[FORMULA_BYTES];
     for (int i = 0; i < f->nodes; i++) {
         const struct formula_node *n = &f->node[i];
-        all[i] = (struct whole){0};
+        all[i] = (struct integer){0};
         if (n->kind == FORMULA_NAME)
             all[i].x = values[n->name];
         else
-            all[i] = whole_of(n, i, all);
+            all[i] = integer_of(n, i, all);
     }
-    const struct whole *last = &all[f->nodes - 1];
+    const struct integer *last = &all[f->nodes - 1];
     if (last->why) return formula_fail(f->text, f->node[last->at].at, "%s", last->why);
     *ret = last->x;
     return ST_OK;

@@ -18,7 +18,7 @@ enum {
     LAB_RUNGS = 28,
     LAB_ODD = 8,
     LAB_MAPS = 3,
-    LAB_STAGES = 2,
+    LAB_PROLOGUES = 2,
     LAB_FORMS = 2
 };
 
@@ -63,7 +63,7 @@ struct lab_map {
 
 /* GPU only: a kernel that is launched before the rung's main kernel. It is in the same file; shape
  * returns its blocks and threads. */
-struct lab_stage {
+struct lab_prologue {
     const char *entry; /* NULL: there is none */
     void (*shape)(const struct lab_problem *p, struct kernel_shape *ret);
 };
@@ -90,7 +90,7 @@ struct lab_rung {
     int64_t (*scratch)(const struct lab_problem *p, int threads);
     /* GPU only: kernels that are launched before the main kernel, in this order, with the same
      * arguments except the tensor maps. A kernel whose shape has no blocks is skipped. */
-    struct lab_stage before[LAB_STAGES];
+    struct lab_prologue prologue[LAB_PROLOGUES];
     /* CPU only: the version for each instruction set; NULL: that instruction set has none. */
     lab_fn run[ISA_COUNT];
     bool zeroed; /* the output is set to zero before each call; the time includes this */

@@ -2,7 +2,7 @@
 
 #include "base/str.h"
 #include "base/turn.h"
-#include "lab/room.h"
+#include "lab/memory_check.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static enum status probe_size(struct probing *p, const int64_t n[LAB_SIZES], boo
                    arena_printf(&p->arena, "at %s: %.*s", what, bytes, fail_message()));
     }
     if (lab_rung_refuses(&p->bench, 0, &problem, &p->arena)) return ST_OK; /* the table says it */
-    TRY(lab_room(&p->bench, &problem, 1, 0, &p->arena));
+    TRY(memory_check_problem(&p->bench, &problem, 1, 0, &p->arena));
     enum status st = lab_trial_open(&t, &p->bench, n, 0);
     if (st == ST_OK) st = say(p, PROBE_LAUNCHES, what);
     if (st == ST_OK) {

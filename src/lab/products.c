@@ -16,17 +16,17 @@ static const double ERRORS = 0.5;         /* share of the progress bar for findi
 
 /* clang-format off */
 static const struct products_kind kinds[] = {
-    {NARROW_FP32, NARROW_FP32, NARROW_FP32, NARROW_FP32, .note = NULL},
-    {NARROW_TF32, NARROW_TF32, NARROW_FP32, NARROW_FP32, .note = NULL},
-    {NARROW_FP16, NARROW_FP16, NARROW_FP32, NARROW_FP32, .note = NULL},
-    {NARROW_BF16, NARROW_BF16, NARROW_FP32, NARROW_FP32, .note = NULL},
-    {NARROW_BF16, NARROW_BF16, NARROW_FP32, NARROW_BF16, .note = NULL},
-    {NARROW_E4M3, NARROW_E4M3, NARROW_FP32, NARROW_FP32, .scaled = true, .note = "scaled"},
-    {NARROW_E4M3, NARROW_E4M3, NARROW_FP32, NARROW_FP32, .scaled = true, .fast = true, .note = "fast sums"},
-    {NARROW_E5M2, NARROW_E4M3, NARROW_FP32, NARROW_FP32, .scaled = true, .note = "scaled"},
-    {NARROW_FP32, NARROW_FP32, NARROW_FP32, NARROW_FP32, .in_order = true, .note = "in order"},
-    {NARROW_FP16, NARROW_FP16, NARROW_FP16, NARROW_FP16, .in_order = true, .note = "in order"},
-    {NARROW_BF16, NARROW_BF16, NARROW_BF16, NARROW_BF16, .in_order = true, .note = "in order"},
+    {NUMBER_FP32, NUMBER_FP32, NUMBER_FP32, NUMBER_FP32, .note = NULL},
+    {NUMBER_TF32, NUMBER_TF32, NUMBER_FP32, NUMBER_FP32, .note = NULL},
+    {NUMBER_FP16, NUMBER_FP16, NUMBER_FP32, NUMBER_FP32, .note = NULL},
+    {NUMBER_BF16, NUMBER_BF16, NUMBER_FP32, NUMBER_FP32, .note = NULL},
+    {NUMBER_BF16, NUMBER_BF16, NUMBER_FP32, NUMBER_BF16, .note = NULL},
+    {NUMBER_E4M3, NUMBER_E4M3, NUMBER_FP32, NUMBER_FP32, .scaled = true, .note = "scaled"},
+    {NUMBER_E4M3, NUMBER_E4M3, NUMBER_FP32, NUMBER_FP32, .scaled = true, .fast = true, .note = "fast sums"},
+    {NUMBER_E5M2, NUMBER_E4M3, NUMBER_FP32, NUMBER_FP32, .scaled = true, .note = "scaled"},
+    {NUMBER_FP32, NUMBER_FP32, NUMBER_FP32, NUMBER_FP32, .in_order = true, .note = "in order"},
+    {NUMBER_FP16, NUMBER_FP16, NUMBER_FP16, NUMBER_FP16, .in_order = true, .note = "in order"},
+    {NUMBER_BF16, NUMBER_BF16, NUMBER_BF16, NUMBER_BF16, .in_order = true, .note = "in order"},
 };
 /* clang-format on */
 
@@ -60,14 +60,14 @@ double products_expected(const struct products_kind *kind, int64_t k)
     double squares = 0;
     /* fp32 inputs are not rounded, and neither is a result that has the type of its sums. */
     const struct {
-        enum narrow f;
+        enum number_kind f;
         double times;
-    } all[] = {{kind->a, kind->a != NARROW_FP32},
-               {kind->b, kind->b != NARROW_FP32},
+    } all[] = {{kind->a, kind->a != NUMBER_FP32},
+               {kind->b, kind->b != NUMBER_FP32},
                {kind->sum, (double)(k + 1) / 2},
                {kind->result, kind->result != kind->sum}};
     for (int i = 0; i < COUNT_OF(all); i++) {
-        double u = narrow_spacing(all[i].f, 1) / 2;
+        double u = number_spacing(all[i].f, 1) / 2;
         squares += all[i].times * u * u;
     }
     return sqrt(SQUARE * squares);
@@ -143,7 +143,7 @@ static double error_of(const struct running *r)
     return sqrt(squares) / r->norm;
 }
 
-/* As OP_QUANTISE: a power of two; dividing by it brings the largest magnitude into the highest
+/* As OP_QUANTIZE: a power of two; dividing by it brings the largest magnitude into the highest
  * binade that the format has in full. 1 without scaling. */
 static double scale_of(const struct running *r, const struct products_kind *kind, int operand)
 {
@@ -154,7 +154,7 @@ static double scale_of(const struct running *r, const struct products_kind *kind
 #pragma omp parallel for reduction(max : largest)
     for (int64_t i = 0; i < n; i++)
         if (fabsf(x[i]) > largest) largest = fabsf(x[i]);
-    int top = ilogb(narrow_formats[operand ? kind->b : kind->a].largest) - 1;
+    int top = ilogb(number_formats[operand ? kind->b : kind->a].largest) - 1;
     return ldexp(1, ilogb((double)largest) - top);
 }
 
@@ -163,7 +163,7 @@ static double scale_of(const struct running *r, const struct products_kind *kind
 static double dot(const struct products_kind *kind, const double *x, const double *y, int64_t n)
 {
     double sum = 0;
-    for (int64_t k = 0; k < n; k++) sum = narrow_round(kind->sum, sum + x[k] * y[k]);
+    for (int64_t k = 0; k < n; k++) sum = number_round(kind->sum, sum + x[k] * y[k]);
     return sum;
 }
 
@@ -175,13 +175,13 @@ static void emulate(struct running *r, struct products_result *x)
     for (int i = 0; i < OPERANDS; i++) {
         scale[i] = scale_of(r, kind, i);
         for (int64_t k = 0; k < (i ? columns : rows) * k_all; k++)
-            r->rounded[i][k] = narrow_round(i ? kind->b : kind->a, r->sampled[i][k] / scale[i]);
+            r->rounded[i][k] = number_round(i ? kind->b : kind->a, r->sampled[i][k] / scale[i]);
     }
 #pragma omp parallel for
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
             double sum = dot(kind, r->rounded[0] + i * k_all, r->rounded[1] + j * k_all, k_all);
-            r->computed[i * columns + j] = narrow_round(kind->result, sum * scale[0] * scale[1]);
+            r->computed[i * columns + j] = number_round(kind->result, sum * scale[0] * scale[1]);
         }
     x->error = error_of(r);
 }
@@ -189,11 +189,11 @@ static void emulate(struct running *r, struct products_result *x)
 /* --- kernels of the device -------------------------------------------------------------------- */
 
 /* The backend's type of a format; DT_COUNT: none. TF32 inputs are stored as DT_F32. */
-static enum dtype dtype_of(enum narrow f)
+static enum dtype dtype_of(enum number_kind f)
 {
-    static const enum dtype of[NARROW_FORMATS] = {
-        [NARROW_FP32] = DT_F32,  [NARROW_TF32] = DT_F32,  [NARROW_FP16] = DT_COUNT,
-        [NARROW_BF16] = DT_BF16, [NARROW_E4M3] = DT_E4M3, [NARROW_E5M2] = DT_E5M2};
+    static const enum dtype of[NUMBER_KINDS] = {
+        [NUMBER_FP32] = DT_F32,  [NUMBER_TF32] = DT_F32,  [NUMBER_FP16] = DT_COUNT,
+        [NUMBER_BF16] = DT_BF16, [NUMBER_E4M3] = DT_E4M3, [NUMBER_E5M2] = DT_E5M2};
     return of[f];
 }
 
@@ -203,7 +203,7 @@ static bool find_kernel(struct running *r, const struct products_kind *kind,
                         struct device_matmul *ret)
 {
     const struct backend *backend = r->o->device.backend;
-    bool tf32 = kind->a == NARROW_TF32;
+    bool tf32 = kind->a == NUMBER_TF32;
     struct device_matmul_types types = {dtype_of(kind->a), dtype_of(kind->b),
                                         dtype_of(kind->result), tf32, kind->fast};
     if (kind->in_order || types.a == DT_COUNT || (tf32 && backend->host_memory)) return false;
@@ -224,7 +224,7 @@ static bool find_kernel(struct running *r, const struct products_kind *kind,
 static void *convert(const struct running *r, const struct products_kind *kind, int operand,
                      double scale, struct arena *a)
 {
-    enum narrow f = operand ? kind->b : kind->a;
+    enum number_kind f = operand ? kind->b : kind->a;
     int64_t n = elements(r, operand), rows = r->o->size[K], columns = r->o->size[N];
     int size = dtype_size(dtype_of(f));
     if (size == sizeof(float)) return r->operand[operand];
@@ -234,7 +234,7 @@ static void *convert(const struct running *r, const struct products_kind *kind, 
     for (int64_t i = 0; i < n; i++) {
         int64_t from = transposed ? i % rows * columns + i / rows : i;
         double x = (double)r->operand[operand][from] / scale;
-        uint32_t bits = narrow_bits(f, narrow_round(f, x));
+        uint32_t bits = number_bits(f, number_round(f, x));
         if (size == 1)
             ((uint8_t *)ret)[i] = (uint8_t)bits;
         else
@@ -327,7 +327,7 @@ static enum status time_all(struct running *r)
     return st;
 }
 
-static enum status run(struct running *r)
+static enum status run_products(struct running *r)
 {
     struct products_run *ret = r->ret;
     show(r, 0, "inputs");
@@ -357,7 +357,7 @@ enum status products_run(const struct products_options *o, struct products_run *
     TRY(backend_target(backend, o->device.number, &r->target));
     tuning_init(&r->tuning, &r->target, a);
     TRY(backend->open(o->device.number, &r->context));
-    enum status st = run(r);
+    enum status st = run_products(r);
     if (st == ST_INTERRUPTED && ret->results) st = ST_OK; /* what there is */
     for (int i = 0; i < r->timings; i++) device_matmul_close(&r->timed[i].matmul);
     backend->close(r->context);

@@ -9,13 +9,13 @@
 #define LAB_PRODUCTS_H
 
 #include "backend/backend.h"
-#include "lab/narrow.h"
+#include "lab/number_format.h"
 #include "measure/rounds.h"
 
 enum { PRODUCTS_MOST = 12, PRODUCTS_SAMPLE = 64 };
 
 struct products_kind {
-    enum narrow a, b, sum, result; /* types of the inputs, of the sums, and of the result */
+    enum number_kind a, b, sum, result; /* types of the inputs, of the sums, and of the result */
     bool scaled; /* each input is divided by a power of two before it is rounded */
     bool fast;   /* FP8 tensor cores sum with fewer bits, as in training's forward; no emulation */
     bool in_order;    /* always emulated: one addition after the other */

@@ -3,7 +3,7 @@
 #include "base/interrupt.h"
 #include "base/threads.h"
 #include "lab/ceiling.h"
-#include "lab/room.h"
+#include "lab/memory_check.h"
 #include "measure/stopwatch.h"
 
 #include <math.h>
@@ -276,7 +276,7 @@ static double best_ms(const struct lab_run *r)
     for (int i = 0; i < r->results; i++) {
         const struct lab_result *x = &r->result[i];
         if (x->left_out || x->rung->variant) continue;
-        if (best == 0 || x->time.whole.median < best) best = x->time.whole.median;
+        if (best == 0 || x->time.total.median < best) best = x->time.total.median;
     }
     return best;
 }
@@ -290,7 +290,7 @@ static void find_ceiling(struct running *r)
         const struct lab_result *x = &ret->result[i];
         if (!x->rung->ceiling || x->left_out) continue;
         ret->ceiling = x->rung->name;
-        ret->ceiling_ms = x->time.whole.median;
+        ret->ceiling_ms = x->time.total.median;
     }
     if (!ret->copy) return;
     struct ceilings ceilings = m ? machine_ceilings(m) : (struct ceilings){0};
@@ -299,7 +299,7 @@ static void find_ceiling(struct running *r)
     if (m && ret->cold) rate = machine_copy_large(m)->moved;
     if (m && r->o->warm) rate = floor_copy_rate(&ceilings, bytes);
     ret->ceiling = ret->copy;
-    ret->ceiling_ms = ret->copy_time.whole.median;
+    ret->ceiling_ms = ret->copy_time.total.median;
     if (!(rate > 0) || bytes / rate * 1e3 >= ret->ceiling_ms) return;
     ret->ceiling = "a copy, as strobe machine measured it";
     ret->ceiling_ms = bytes / rate * 1e3;
@@ -342,7 +342,7 @@ static const char *why_slow(const struct running *r, const struct lab_result *x)
             ? machine_peak(r->o->machine, machine_precision(p->dtype, p->type == LAB_TF32))
             : NULL;
     struct device_facts f = {0};
-    double ms = x->time.whole.median;
+    double ms = x->time.total.median;
     const char *s = "";
     if (rung->variant || p->flops < LEAST_FLOPS) return NULL;
     bool known = r->o->device.backend->devices.describe(r->o->device.number, &f) == ST_OK;
@@ -399,7 +399,7 @@ static void conclude(struct running *r)
     double ceiling = ret->ceiling_ms, best = best_ms(ret), least = least_ms(r);
     for (int i = 0; i < ret->results; i++) {
         struct lab_result *x = &ret->result[i];
-        double ms = x->time.whole.median;
+        double ms = x->time.total.median;
         if (x->left_out) continue;
         if (ms < least) {
             x->left_out = arena_printf(r->arena,
@@ -418,8 +418,8 @@ static void conclude(struct running *r)
             x->first = judge(&begin, &now);
         }
         if (!first) first = x;
-        double way = best > 0 ? log(first->time.whole.median / best) : 0;
-        x->score = way > 0 ? log(first->time.whole.median / ms) / way : NAN;
+        double way = best > 0 ? log(first->time.total.median / best) : 0;
+        x->score = way > 0 ? log(first->time.total.median / ms) / way : NAN;
         x->why = why(r, x);
         previous = x;
     }
@@ -465,7 +465,7 @@ static enum status check_any(const struct running *r)
                 limits ? " or other limits" : " or --dtype");
 }
 
-static enum status run(struct running *r)
+static enum status run_rungs(struct running *r)
 {
     struct lab_run *ret = r->ret;
     const struct lab_options *o = r->o;
@@ -498,7 +498,7 @@ static enum status run(struct running *r)
     choose_sets(r);
     ret->tolerance = o->ladder->tolerance(&ret->problem);
     r->copied = ret->copy ? (int64_t)(ret->problem.bytes / 2) : 0;
-    TRY(lab_room(&r->bench, &ret->problem, ret->sets, 2 * r->copied, r->arena));
+    TRY(memory_check_problem(&r->bench, &ret->problem, ret->sets, 2 * r->copied, r->arena));
     TRY(check_odd(r));
     show(r, CHECKED, "the solution in double precision");
     TRY(lab_trial_open(&r->trial, &r->bench, n, ret->sets));
@@ -521,7 +521,7 @@ enum status lab_run(const struct lab_options *o, struct lab_run *ret, struct are
     *ret = (struct lab_run){.options = o};
     *r = (struct running){.o = o, .ret = ret, .arena = a};
     ret->copy = ceiling_copy_name(&o->device, a);
-    enum status st = run(r);
+    enum status st = run_rungs(r);
     for (int s = 0; s < ret->sets; s++) {
         if (r->from[s]) o->device.backend->memory.free(r->bench.context, r->from[s]);
         if (r->to[s]) o->device.backend->memory.free(r->bench.context, r->to[s]);

@@ -6,8 +6,8 @@
 #include "base/str.h"
 #include "base/threads.h"
 #include "check/reference.h"
+#include "lab/describe_errors.h"
 #include "lab/own.h"
-#include "lab/wrong.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -104,10 +104,10 @@ static enum status add_kernels(struct lab_bench *b)
         if (b->rung[i].variant || lab_bench_refuses(b, i, &a)) continue;
         struct kernel_text text = text_of(b, i, &a);
         st = backend->texts->add(b->context, &text, &b->kernel[i]);
-        const struct lab_stage *before = b->rung[i].before;
-        for (int k = 0; k < LAB_STAGES && before[k].entry && st == ST_OK; k++) {
-            text.entry = before[k].entry;
-            st = backend->texts->add(b->context, &text, &b->before[i][k]);
+        const struct lab_prologue *prologue = b->rung[i].prologue;
+        for (int k = 0; k < LAB_PROLOGUES && prologue[k].entry && st == ST_OK; k++) {
+            text.entry = prologue[k].entry;
+            st = backend->texts->add(b->context, &text, &b->prologue[i][k]);
         }
     }
     arena_release(&a);
@@ -194,8 +194,8 @@ void lab_bench_close(struct lab_bench *b)
     const struct backend *backend = b->device.backend;
     for (int i = 0; i < b->rungs; i++) {
         if (b->kernel[i]) backend->texts->free(b->context, b->kernel[i]);
-        for (int k = 0; k < LAB_STAGES; k++)
-            if (b->before[i][k]) backend->texts->free(b->context, b->before[i][k]);
+        for (int k = 0; k < LAB_PROLOGUES; k++)
+            if (b->prologue[i][k]) backend->texts->free(b->context, b->prologue[i][k]);
     }
     if (b->context) backend->close(b->context);
     b->context = NULL;
@@ -421,10 +421,10 @@ static enum status launch(const struct lab_trial *t, int rung, struct lab_call *
     for (int i = 0; i < LAB_INPUTS && t->problem.in[i]; i++) argument[n++] = &c->in[i];
     for (int i = 0; i < LAB_SIZES && b->ladder->sizes[i]; i++) argument[n++] = &c->n[i];
     if (r->scratch || (r->own && r->own->scratch.n)) argument[n++] = &c->scratch;
-    for (int k = 0; k < LAB_STAGES && r->before[k].entry; k++) {
-        r->before[k].shape(&t->problem, &shape);
+    for (int k = 0; k < LAB_PROLOGUES && r->prologue[k].entry; k++) {
+        r->prologue[k].shape(&t->problem, &shape);
         if (shape.grid[0] > 0)
-            TRY(b->device.backend->texts->launch(b->context, b->before[rung][k], &shape,
+            TRY(b->device.backend->texts->launch(b->context, b->prologue[rung][k], &shape,
                                                  argument + maps));
     }
     TRY(lab_shape(r, &t->problem, &shape));
@@ -577,7 +577,7 @@ enum status lab_trial_check(const struct lab_trial *t, int rung, int set, double
     if (!is_guarded(y + bytes))
         *ret_where = (struct lab_where){"it wrote after the end of the output", 1};
     else if (!(*ret_error <= allowed))
-        *ret_where = lab_wrong_words(p, exact, t->expected, t->norm, allowed, a);
+        *ret_where = lab_describe_errors(p, exact, t->expected, t->norm, allowed, a);
 out:
     arena_release(&scratch);
     return st;

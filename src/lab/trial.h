@@ -4,7 +4,7 @@
 #define LAB_TRIAL_H
 
 #include "base/arena.h"
-#include "lab/wrong.h"
+#include "lab/describe_errors.h"
 #include "tuning/tuning.h"
 
 struct str;
@@ -20,7 +20,7 @@ struct lab_bench {
     struct lab_rung rung[LAB_RUNGS]; /* the rungs that support `type` */
     int rungs;
     void *context;
-    void *kernel[LAB_RUNGS], *before[LAB_RUNGS][LAB_STAGES]; /* GPU only: compiled kernels */
+    void *kernel[LAB_RUNGS], *prologue[LAB_RUNGS][LAB_PROLOGUES]; /* GPU only: compiled kernels */
     enum lab_type type;
     int form;
     struct target target;

@@ -32,7 +32,8 @@ enum machine_precision machine_precision(enum dtype dtype, bool tf32)
 static const char *library_of(const struct backend *b, const char *name, struct arena *a)
 {
     struct device_library l;
-    return backend_library(b, name, &l) && !l.why ? arena_strdup(a, l.version) : NULL;
+    return backend_library(b, name, &l) && !l.unavailable_because ? arena_strdup(a, l.version)
+                                                                  : NULL;
 }
 
 /* The identity has the versions of driver and library, because other versions may be faster. */
@@ -83,7 +84,7 @@ enum status machine_measure(struct machine *m, bool quick,
     threads_set(threads);
     double others = host_others(before, host_work_now(), 1e-3 * clock_ms(start, clock_ns()));
     m->others = m->gpu || isnan(others) ? 0 : others;
-    if (st == ST_OK) machine_note(m);
+    if (st == ST_OK) machine_start_history(m);
     return st;
 }
 

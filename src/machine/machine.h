@@ -73,8 +73,8 @@ struct machine {
     struct machine_link link[MACHINE_LINKS]; /* one per number of ranks and size */
     int links;
     int64_t cache_bytes; /* L2 of one thread, or of a GPU; 0: unknown */
-    struct machine_measurement past[MACHINE_HISTORY]; /* oldest first */
-    int pasts;
+    struct machine_measurement history[MACHINE_HISTORY]; /* oldest first */
+    int measurements;
 };
 
 /* Identifies the GPU, or the processor with the instruction set that base/isa.h allows, the matmul

@@ -23,13 +23,13 @@ const struct machine_copy *machine_copy_large(const struct machine *m)
     return m->copies ? &m->copy[m->copies - 1] : NULL;
 }
 
-void machine_note(struct machine *m)
+void machine_start_history(struct machine *m)
 {
-    struct machine_measurement *x = &m->past[0];
+    struct machine_measurement *x = &m->history[0];
     *x = (struct machine_measurement){.date = m->date, .quick = m->quick, .others = m->others};
     for (int i = 0; i < m->peaks; i++) x->flops[m->peak[i].precision] = m->peak[i].flops;
     if (m->copies) x->moved = machine_copy_large(m)->moved;
-    m->pasts = 1;
+    m->measurements = 1;
 }
 
 static void keep_peak(struct machine *m, const struct machine_peak *earlier)
@@ -88,11 +88,12 @@ static void keep_links(struct machine *m, const struct machine *earlier)
 static void keep_history(struct machine *m, const struct machine *earlier)
 {
     struct machine_measurement all[2 * MACHINE_HISTORY];
-    int n = earlier->pasts + m->pasts, drop = n > MACHINE_HISTORY ? n - MACHINE_HISTORY : 0;
-    memcpy(all, earlier->past, (size_t)earlier->pasts * sizeof *all);
-    memcpy(all + earlier->pasts, m->past, (size_t)m->pasts * sizeof *all);
-    m->pasts = n - drop;
-    memcpy(m->past, all + drop, (size_t)m->pasts * sizeof *all);
+    int n = earlier->measurements + m->measurements,
+        drop = n > MACHINE_HISTORY ? n - MACHINE_HISTORY : 0;
+    memcpy(all, earlier->history, (size_t)earlier->measurements * sizeof *all);
+    memcpy(all + earlier->measurements, m->history, (size_t)m->measurements * sizeof *all);
+    m->measurements = n - drop;
+    memcpy(m->history, all + drop, (size_t)m->measurements * sizeof *all);
 }
 
 void machine_keep_best(struct machine *m, const struct machine *earlier)
@@ -108,8 +109,8 @@ void machine_keep_best(struct machine *m, const struct machine *earlier)
 int machine_lowest(const struct machine *m, enum machine_precision p, double *ret_low)
 {
     int n = 0;
-    for (int i = 0; i < m->pasts; i++) {
-        double x = p == MACHINE_PRECISIONS ? m->past[i].moved : m->past[i].flops[p];
+    for (int i = 0; i < m->measurements; i++) {
+        double x = p == MACHINE_PRECISIONS ? m->history[i].moved : m->history[i].flops[p];
         if (x > 0) *ret_low = n++ ? fmin(*ret_low, x) : x;
     }
     return n;

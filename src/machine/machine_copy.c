@@ -17,7 +17,7 @@ static const int64_t ENOUGH = INT64_C(4) << 30, LEAST = 64 << 20, QUICK = INT64_
 /* Source and destination of each thread; a copy uses their first bytes. */
 struct copying {
     char *from, *to;
-    int64_t room; /* bytes of source and of destination per thread */
+    int64_t per_thread; /* bytes of source and of destination per thread */
 };
 
 /* Bytes for all threads: four times L3, but at most an eighth of the free memory. */
@@ -34,24 +34,24 @@ static int64_t largest(const struct machine_work *w)
 /* Each thread is the first to touch its share, so that the share is on the thread's NUMA node. */
 static enum status open_copying(struct copying *c, int64_t share, int threads)
 {
-    int64_t room = round_up(share / 2, PAGE);
+    int64_t per_thread = round_up(share / 2, PAGE);
     char size[32];
-    *c = (struct copying){.room = room};
+    *c = (struct copying){.per_thread = per_thread};
     /* Linux overcommits: an allocation that is too large succeeds, and the process is killed when
      * it touches the memory. So the size is checked first. */
     int64_t free_bytes = free_memory_bytes();
-    if (free_bytes < 0 || 2 * room * threads <= free_bytes) {
-        c->from = aligned_alloc(PAGE, (size_t)(room * threads));
-        c->to = aligned_alloc(PAGE, (size_t)(room * threads));
+    if (free_bytes < 0 || 2 * per_thread * threads <= free_bytes) {
+        c->from = aligned_alloc(PAGE, (size_t)(per_thread * threads));
+        c->to = aligned_alloc(PAGE, (size_t)(per_thread * threads));
     }
     if (!c->from || !c->to)
         return fail(ST_MEMORY, "%s cannot be allocated for a copy; close other programs",
-                    str_bytes(size, 2.0 * (double)room * (double)threads));
+                    str_bytes(size, 2.0 * (double)per_thread * (double)threads));
 #pragma omp parallel num_threads(threads)
     {
-        int64_t at = omp_get_thread_num() * room;
-        memset(c->from + at, 1 + omp_get_thread_num(), (size_t)room);
-        memset(c->to + at, 0, (size_t)room);
+        int64_t at = omp_get_thread_num() * per_thread;
+        memset(c->from + at, 1 + omp_get_thread_num(), (size_t)per_thread);
+        memset(c->to + at, 0, (size_t)per_thread);
     }
     return ST_OK;
 }
@@ -69,7 +69,7 @@ static double copy(const struct copying *c, int threads, int64_t bytes, int64_t 
     int64_t start = INT64_MAX, end = 0;
 #pragma omp parallel num_threads(threads) reduction(min : start) reduction(max : end)
     {
-        int64_t at = omp_get_thread_num() * c->room;
+        int64_t at = omp_get_thread_num() * c->per_thread;
 #pragma omp barrier
         start = clock_ns();
         for (int64_t i = 0; i < times; i++) {
@@ -105,7 +105,7 @@ enum status machine_measure_copies(struct machine_work *w)
     TRY_OUT(st, open_copying(&c, share, m->threads));
     for (int64_t bytes = SMALLEST; bytes <= share && sizes < MACHINE_COPIES; bytes *= 2) sizes++;
     for (int i = 0; i < sizes; i++) {
-        int64_t bytes = i + 1 < sizes ? (int64_t)SMALLEST << i : 2 * c.room;
+        int64_t bytes = i + 1 < sizes ? (int64_t)SMALLEST << i : 2 * c.per_thread;
         TRY_OUT(st, machine_work_done(w, 0, "copies"));
         double all = rate(&c, m->threads, bytes / 2, w->quick);
         double one = m->threads > 1 ? rate(&c, 1, bytes / 2, w->quick) : all;

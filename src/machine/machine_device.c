@@ -99,9 +99,10 @@ enum status machine_measure_device_copies(struct machine_work *w)
 {
     struct copying c = {.device = &w->machine->device};
     const struct backend *b = c.device->backend;
-    int64_t largest = w->quick ? QUICK : ENOUGH, room = b->devices.free_memory(c.device->number);
+    int64_t largest = w->quick ? QUICK : ENOUGH,
+            free_bytes = b->devices.free_memory(c.device->number);
     enum status st = ST_OK;
-    while (room >= 0 && largest > room / 2 && largest > SMALLEST) largest /= 2;
+    while (free_bytes >= 0 && largest > free_bytes / 2 && largest > SMALLEST) largest /= 2;
     TRY(backend_target(b, c.device->number, &c.target));
     TRY(b->open(c.device->number, &c.context));
     TRY_OUT(st, b->memory.alloc(c.context, largest / 2, &c.from));

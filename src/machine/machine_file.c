@@ -57,7 +57,7 @@ RECORD(machine, F(TEXT, "isa", isa), F(TEXT, "library", library), F(INT, "thread
        ARRAY("products", peak, peaks, peak, MACHINE_PRECISIONS),
        ARRAY("copies", copy, copies, copy, MACHINE_COPIES),
        ARRAY("links", link, links, link, MACHINE_LINKS),
-       ARRAY("history", past, pasts, past, MACHINE_HISTORY));
+       ARRAY("history", history, measurements, past, MACHINE_HISTORY));
 #undef S
 /* clang-format on */
 
@@ -82,7 +82,7 @@ static bool is_valid(const struct machine *m)
         valid =
             valid && rises && l->ranks > 1 && l->ranks <= RANKS_MOST && l->bytes > 0 && l->sent > 0;
     }
-    for (const struct machine_measurement *x = m->past; x < m->past + m->pasts; x++)
+    for (const struct machine_measurement *x = m->history; x < m->history + m->measurements; x++)
         valid = valid && x->date;
     return valid;
 }
@@ -95,7 +95,7 @@ static bool read_record(const json_t *j, struct machine *m, struct arena *a)
     m->gpu = m->name != NULL;
     if (!m->gpu) m->name = lenient_text(j, "cpu", a);
     if (!is_valid(m)) return false;
-    if (!m->pasts) machine_note(m); /* older records are their only measurement */
+    if (!m->measurements) machine_start_history(m); /* older records are their only measurement */
     return true;
 }
 

@@ -78,15 +78,15 @@ static enum status measure(const struct rank *r, int ranks, int64_t bytes, bool 
     return ST_OK;
 }
 
-static enum status check_room(int ranks)
+static enum status check_memory(int ranks)
 {
     char needed[32], there[32];
-    int64_t room = free_memory_bytes(), bytes = ranks * LARGEST;
-    if (room < 0 || bytes <= room) return ST_OK;
+    int64_t free_bytes = free_memory_bytes(), bytes = ranks * LARGEST;
+    if (free_bytes < 0 || bytes <= free_bytes) return ST_OK;
     return fail(ST_MEMORY,
                 "all-reduces of %d ranks need %s of memory, and %s are free; close other programs, "
                 "or choose fewer --ranks",
-                ranks, str_bytes(needed, (double)bytes), str_bytes(there, (double)room));
+                ranks, str_bytes(needed, (double)bytes), str_bytes(there, (double)free_bytes));
 }
 
 enum status machine_measure_links(struct machine *m, int ranks, bool quick,
@@ -96,7 +96,7 @@ enum status machine_measure_links(struct machine *m, int ranks, bool quick,
     struct crew crew;
     void *own = NULL;
     BUG_IF(ranks < 2 || m->gpu, "%d ranks have no link", ranks);
-    TRY(check_room(ranks));
+    TRY(check_memory(ranks));
     enum status st = crew_open(&crew, ranks, TIMEOUT_S, &work, NULL);
     if (st == ST_OK) st = open_rank(&own, NULL, crew.communicator);
     m->links = 0;

@@ -22,7 +22,7 @@ enum status machine_measure_copies(struct machine_work *w);
 /* Measures copies in a GPU's memory. */
 enum status machine_measure_device_copies(struct machine_work *w);
 /* Sets the history to the measurement in `m`. */
-void machine_note(struct machine *m);
+void machine_start_history(struct machine *m);
 /* Raises each bandwidth to at least that of every larger copy and that of one thread. */
 void machine_make_ceilings(struct machine *m);
 

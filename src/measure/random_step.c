@@ -28,18 +28,18 @@ enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory
 }
 
 enum status random_step_check_memory(const struct config *c, int64_t vocab,
-                                     enum memory_extent extent, int64_t bytes, int64_t room)
+                                     enum memory_extent extent, int64_t bytes, int64_t memory_limit)
 {
     char needed[32], there[32];
     struct arena a = {0};
     struct program p;
-    if (room < 0 || bytes <= room) return ST_OK;
+    if (memory_limit < 0 || bytes <= memory_limit) return ST_OK;
     unsigned kinds = memory_kinds(c, extent);
     enum status st = program_for(&p, c, vocab, kinds, device_backend(c), &a);
     if (st == ST_OK)
         st = fail(ST_UNSUPPORTED, "it needs %s of memory, and %s are free; %s",
-                  str_bytes(needed, (double)bytes), str_bytes(there, (double)room),
-                  fit_words(&p, kinds, room, &a));
+                  str_bytes(needed, (double)bytes), str_bytes(there, (double)memory_limit),
+                  fit_words(&p, kinds, memory_limit, &a));
     arena_release(&a);
     return st;
 }
@@ -191,8 +191,8 @@ static void report(const struct random_step *n, enum random_step_part part, int 
     if (n->tell) n->tell(n->user, part, iteration, begins);
 }
 
-static enum status run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
-                       double *ret_ms)
+static enum status run_step(struct random_step *n, int iteration, const struct plan_hooks *hooks,
+                            double *ret_ms)
 {
     struct sequence *s = &n->step;
     struct communicator *c = n->engine->communicator;
@@ -228,7 +228,7 @@ static enum status run(struct random_step *n, int iteration, const struct plan_h
 enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
                             double *ret_ms)
 {
-    enum status st = run(n, iteration, hooks, ret_ms);
+    enum status st = run_step(n, iteration, hooks, ret_ms);
     if (st != ST_OK) communicator_fail(n->engine->communicator, st);
     return st;
 }

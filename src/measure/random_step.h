@@ -37,10 +37,11 @@ struct random_step {
 /* Bytes of memory that a step or a part of it needs, summed over the ranks on this machine. */
 enum status random_step_bytes(const struct config *c, int64_t vocab, enum memory_extent extent,
                               int64_t *ret_bytes);
-/* Fails with ST_UNSUPPORTED if `bytes` exceed `room` (-1: unknown, no limit); the message gives
- * both and the batch size that fits. */
+/* Fails with ST_UNSUPPORTED if `bytes` exceed `memory_limit` (-1: unknown, no limit); the message
+ * gives both and the batch size that fits. */
 enum status random_step_check_memory(const struct config *c, int64_t vocab,
-                                     enum memory_extent extent, int64_t bytes, int64_t room);
+                                     enum memory_extent extent, int64_t bytes,
+                                     int64_t memory_limit);
 /* Fails if a step does not fit in the free memory, with the message of training (fit_check).
  * Allocates no device memory. */
 enum status random_step_check(const struct config *c, int64_t vocab, enum memory_extent extent);
@@ -49,7 +50,7 @@ enum status random_step_check(const struct config *c, int64_t vocab, enum memory
 enum status random_step_open(struct engine *e, const struct config *c, int64_t vocab,
                              struct communicator *communicator, struct arena *a);
 
-/* Initialises the engine's weights and STORAGE_RANDOM. Allocates the tokens in `a`. */
+/* Initializes the engine's weights and STORAGE_RANDOM. Allocates the tokens in `a`. */
 enum status random_step_init(struct random_step *n, struct engine *e, struct arena *a);
 /* Waits for steps in flight. Must be called before the engine is closed. */
 void random_step_close(struct random_step *n);

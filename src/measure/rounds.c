@@ -65,16 +65,16 @@ static enum status warm_up(struct timing *t, struct contender *c)
 
 static void conclude(struct contender *c, const double *ms, struct arena *a)
 {
-    double *x = ARENA_NEW(a, double, c->samples), *whole = ARENA_NEW(a, double, c->samples);
+    double *x = ARENA_NEW(a, double, c->samples), *total = ARENA_NEW(a, double, c->samples);
     for (int p = 0; p < c->parts; p++) {
         for (int i = 0; i < c->samples; i++) {
             x[i] = ms[i * ROUNDS_PARTS + p];
-            whole[i] += x[i];
+            total[i] += x[i];
         }
         c->part[p] = stats_of(x, c->samples);
     }
-    c->whole = stats_of(whole, c->samples);
-    c->series = whole;
+    c->total = stats_of(total, c->samples);
+    c->series = total;
 }
 
 static struct arena *of_results(const struct timing *t)
@@ -118,7 +118,7 @@ static enum status go_on(struct timing *t, struct contender *c, int n, int round
     int last = round + ROUNDS_MORE * t->r->most;
     while (n > 1 && !interrupt_noted() && !is_certain(t, c, n)) {
         double round_ms = 0;
-        for (int i = 0; i < n; i++) round_ms += c[i].calls * c[i].whole.median;
+        for (int i = 0; i < n; i++) round_ms += c[i].calls * c[i].total.median;
         double affordable = (budget_ms - t->done_ms) / round_ms;
         int more = round > FEWEST ? round : FEWEST;
         if (more > last - round) more = last - round;
@@ -131,7 +131,7 @@ static enum status go_on(struct timing *t, struct contender *c, int n, int round
     return ST_OK;
 }
 
-static enum status run(struct timing *t, struct contender *c, int n)
+static enum status run_rounds(struct timing *t, struct contender *c, int n)
 {
     int rounds = 0;
     for (int i = 0; i < n; i++) {
@@ -171,7 +171,7 @@ void rounds_order(const struct contender *c, int n, struct verdict *ret, int *re
     int best = 0;
     struct arena scratch = {0};
     for (int i = 1; i < n; i++)
-        if (c[i].whole.median < c[best].whole.median) best = i;
+        if (c[i].total.median < c[best].total.median) best = i;
     for (int i = 0; i < n; i++) {
         struct timed first = rounds_timed(&c[best], &scratch),
                      second = rounds_timed(&c[i], &scratch);
@@ -188,7 +188,7 @@ enum status rounds_run(const struct rounds *r, struct contender *c, int n)
     struct timing t = {
         .r = r, .a = &a, .ms = ARENA_NEW(&a, double *, n), .round = ARENA_NEW(&a, int *, n)};
     BUG_IF(r->least < 1 || r->most < r->least, "%d to %d samples", r->least, r->most);
-    enum status st = run(&t, c, n);
+    enum status st = run_rounds(&t, c, n);
     arena_release(&a);
     return st;
 }

@@ -24,7 +24,7 @@ struct contender {
     double budget_ms;
     /* results */
     struct stats part[ROUNDS_PARTS];
-    struct stats whole;   /* of the sum of the parts */
+    struct stats total;   /* of the sum of the parts */
     double first_ms;      /* time of the very first call */
     int calls, samples;   /* calls per sample; samples in all */
     int taken;            /* samples so far */

@@ -276,7 +276,7 @@ static void append(const struct chaining *c, const struct link *l)
     union attr attr = {.chain = program_of(c, l, &b)};
     value in[MAX_IN];
     for (int i = 0; i < b.ins; i++) in[i] = c->map[b.in[i].i];
-    pass_mark(c->out, &c->in->node[l->member[l->members - 1]]);
+    pass_inherit_place(c->out, &c->in->node[l->member[l->members - 1]]);
     value first = graph_add(c->out, OP_CHAIN, &attr, b.ins, in, NULL);
     for (int i = 0; i < b.outs; i++) c->map[b.out[i].i] = graph_out(first, i);
 }
@@ -303,7 +303,7 @@ enum status pass_chain(const struct graph *in, struct graph *out, const struct p
     for (int id = 0; id < live.nodes; id++) {
         const struct link *l = o->rung == RUNG_FULL && c.of[id] != NONE ? &c.link[c.of[id]] : NULL;
         if (!l || l->members < 2)
-            pass_keep(&live, id, out, c.map);
+            pass_copy_node(&live, id, out, c.map);
         else if (id == l->member[l->members - 1])
             append(&c, l);
     }

@@ -15,7 +15,7 @@ static void expand_node(const struct node *n, struct graph *out, value *map)
 {
     value from[MAX_IN], to[MAX_OUT] = {{0}};
     for (int i = 0; i < n->n_in; i++) from[i] = map[n->in[i].i];
-    pass_mark(out, n);
+    pass_inherit_place(out, n);
     op_def(n->op)->expand(out, n, from, to);
     for (int i = 0; i < n->n_out; i++) map[n->out[i].i] = to[i];
 }
@@ -26,7 +26,7 @@ static bool expand_once(const struct graph *in, struct graph *out, const struct 
     value *map = ARENA_NEW(out->arena, value, in->values);
     for (int id = 0; id < in->nodes; id++) {
         if (keeps(in->node[id].op, o)) {
-            pass_keep(in, id, out, map);
+            pass_copy_node(in, id, out, map);
         } else {
             expand_node(&in->node[id], out, map);
             any = true;

@@ -2,16 +2,16 @@
  * e4m3, accumulation in f32.
  *
  * Runs after the pass `precision`, which made these matmuls bf16: qkv, the attention output, and
- * the two or three of the feed-forward part. Each operand is quantised once, both as it is and
+ * the two or three of the feed-forward part. Each operand is quantized once, both as it is and
  * transposed: x is needed in one order for x w and in the other for the gradient of w, and the same
  * holds for w and for the gradient dy. A GPT-2 block has 12 such tensors. Each tensor has a scale
  * that follows its largest magnitude (amax) in previous steps, which is state in device memory
  * (STORAGE_AMAX). Other nodes do not change. Runs after `recompute`, so that recomputed values have
- * their own QUANTISE and each amax is written once. */
+ * their own QUANTIZE and each amax is written once. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
-struct quantised {
+struct quantized {
     value code, transposed, scale;
 };
 
@@ -20,7 +20,7 @@ struct float8 {
     const struct graph *in;
     struct graph *out;
     value *map;
-    struct quantised *quantised; /* per old value: its quantised form, created on first use */
+    struct quantized *quantized; /* per old value: its quantized form, created on first use */
     value step;                  /* the input `step` in `out`, after its leaf was copied */
     int tensors;
 };
@@ -94,15 +94,15 @@ static union attr attr_of(const struct float8 *f, bool activation)
 {
     enum { ACTIVATION = 3, GRADIENT_E5M2 = 21, GRADIENT_E4M3 = 20 };
     enum dtype gradients = f->options->float8_gradients;
-    if (activation) return (union attr){.quantise = {DT_E4M3, ACTIVATION}};
+    if (activation) return (union attr){.quantize = {DT_E4M3, ACTIVATION}};
     int first = gradients == DT_E5M2 ? GRADIENT_E5M2 : GRADIENT_E4M3;
-    return (union attr){.quantise = {gradients, first}};
+    return (union attr){.quantize = {gradients, first}};
 }
 
-static const struct quantised *quantised(struct float8 *f, value old)
+static const struct quantized *quantized(struct float8 *f, value old)
 {
     value origin = origin_of(f->in, old);
-    struct quantised *q = &f->quantised[origin.i];
+    struct quantized *q = &f->quantized[origin.i];
     if (q->code.i) return q;
     bool weight = is_weight(f->in, origin);
     bool activation = weight || is_forward(graph_producer(f->in, origin));
@@ -110,8 +110,8 @@ static const struct quantised *quantised(struct float8 *f, value old)
     const char *what = weight ? "w" : activation ? "x" : "dy";
     while (graph_producer(f->in, old)->op == OP_RESHAPE) old = graph_producer(f->in, old)->in[0];
     value from[] = {amax_leaf(f, what), f->map[old.i], f->step};
-    value first = graph_add(f->out, OP_QUANTISE, &attr, 3, from, NULL);
-    *q = (struct quantised){graph_out(first, 1), graph_out(first, 2), graph_out(first, 3)};
+    value first = graph_add(f->out, OP_QUANTIZE, &attr, 3, from, NULL);
+    *q = (struct quantized){graph_out(first, 1), graph_out(first, 2), graph_out(first, 3)};
     return q;
 }
 
@@ -126,12 +126,12 @@ static value scaled(struct float8 *f, const struct node *n, value a, value b, va
 }
 
 /* Replaces a bf16 matmul by MATMUL_SCALED, whose operands must be contiguous along K. */
-static void quantise_matmul(struct float8 *f, const struct node *n)
+static void quantize_matmul(struct float8 *f, const struct node *n)
 {
     bool weight = is_matmul_with_weight(f->in, n);
     bool tb = n->op == OP_LINEAR ? n->attr.linear.tb : n->attr.matmul.tb;
-    pass_mark(f->out, n);
-    const struct quantised *a = quantised(f, n->in[0]), *b = quantised(f, n->in[1]);
+    pass_inherit_place(f->out, n);
+    const struct quantized *a = quantized(f, n->in[0]), *b = quantized(f, n->in[1]);
     value left = weight ? a->code : a->transposed, right = tb ? b->code : b->transposed;
     f->map[n->out[0].i] = scaled(f, n, left, right, a->scale, b->scale);
 }
@@ -140,16 +140,16 @@ enum status pass_float8(const struct graph *in, struct graph *out, const struct 
 {
     struct float8 f = {.options = o, .in = in, .out = out};
     f.map = ARENA_NEW(out->arena, value, in->values);
-    f.quantised = ARENA_NEW(out->arena, struct quantised, in->values);
+    f.quantized = ARENA_NEW(out->arena, struct quantized, in->values);
     value step = graph_find_leaf(in, STORAGE_INPUT, "step");
     for (int id = 0; id < in->nodes; id++) {
         const struct node *n = &in->node[id];
         bool one =
             o->float8_gradients && (is_matmul_with_weight(in, n) || is_weight_gradient(in, n));
         if (one && f.step.i && graph_status(out) == ST_OK)
-            quantise_matmul(&f, n);
+            quantize_matmul(&f, n);
         else
-            pass_keep(in, id, out, f.map);
+            pass_copy_node(in, id, out, f.map);
         if (step.i && n->out[0].i == step.i) f.step = f.map[step.i];
     }
     pass_finish(in, out, f.map);

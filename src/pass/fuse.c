@@ -2,7 +2,8 @@
  *
  * A matcher looks at the last node of its pattern. If the whole pattern is present, the matcher
  * appends the fused operator to `out` and maps the outputs of every node that it replaces. These
- * values are then computed at the last node, so no earlier node may use them (fuse_quiet). */
+ * values are then computed at the last node, so no earlier node may use them
+ * (fuse_unused_between). */
 #include "pass/fuse.h"
 #include "graph/build.h"
 
@@ -16,7 +17,7 @@ static bool used_between(const struct graph *g, value v, int after, int before)
     return false;
 }
 
-bool fuse_quiet(const struct fuse *f, const struct node *n, int id)
+bool fuse_unused_between(const struct fuse *f, const struct node *n, int id)
 {
     for (int i = 0; i < n->n_out; i++)
         if (used_between(f->in, n->out[i], (int)(n - f->in->node), id)) return false;
@@ -29,7 +30,7 @@ static const struct node *producer_with_op(const struct fuse *f, value v, enum o
     return n->op == op ? n : NULL;
 }
 
-const struct node *fuse_only_for(const struct fuse *f, value v, enum op op)
+const struct node *fuse_sole_use(const struct fuse *f, value v, enum op op)
 {
     return f->uses[v.i] == 1 ? producer_with_op(f, v, op) : NULL;
 }
@@ -49,11 +50,11 @@ static bool add_layernorm(struct fuse *f, int id)
 {
     const struct node *norm = &f->in->node[id], *add, *drop;
     if (norm->op != OP_LAYERNORM || !(add = producer_with_op(f, norm->in[0], OP_ADD))) return false;
-    if (!f->step.i || !same_shape(f, add->in[0], add->in[1]) || !fuse_quiet(f, add, id))
+    if (!f->step.i || !same_shape(f, add->in[0], add->in[1]) || !fuse_unused_between(f, add, id))
         return false;
     union attr attr = norm->attr;
     value branch = add->in[1];
-    if ((drop = fuse_only_for(f, branch, OP_DROPOUT)) &&
+    if ((drop = fuse_sole_use(f, branch, OP_DROPOUT)) &&
         drop->attr.drop.pattern == DROPOUT_POINTWISE) {
         attr.norm.drop = drop->attr.drop;
         branch = drop->in[0];
@@ -71,7 +72,7 @@ static bool add_rmsnorm(struct fuse *f, int id)
 {
     const struct node *norm = &f->in->node[id], *add;
     if (norm->op != OP_RMSNORM || !(add = producer_with_op(f, norm->in[0], OP_ADD))) return false;
-    if (!same_shape(f, add->in[0], add->in[1]) || !fuse_quiet(f, add, id)) return false;
+    if (!same_shape(f, add->in[0], add->in[1]) || !fuse_unused_between(f, add, id)) return false;
     value in[] = {mapped(f, add->in[0]), mapped(f, add->in[1]), mapped(f, norm->in[1])};
     value first = graph_add(f->out, OP_ADD_RMSNORM, &norm->attr, 3, in, NULL);
     replace(f, add, 0, first);
@@ -97,10 +98,10 @@ static bool norm_grad_add(struct fuse *f, int id)
 {
     const struct node *add = &f->in->node[id], *grad, *drop = NULL;
     if (add->op != OP_ADD) return false;
-    bool rms = (grad = fuse_only_for(f, add->in[1], OP_RMSNORM_GRAD));
-    if (!rms && !(grad = fuse_only_for(f, add->in[1], OP_LAYERNORM_GRAD))) return false;
+    bool rms = (grad = fuse_sole_use(f, add->in[1], OP_RMSNORM_GRAD));
+    if (!rms && !(grad = fuse_sole_use(f, add->in[1], OP_LAYERNORM_GRAD))) return false;
     if (add->in[1].i != grad->out[0].i || !same_shape(f, add->in[0], add->in[1])) return false;
-    if (!fuse_quiet(f, grad, id)) return false;
+    if (!fuse_unused_between(f, grad, id)) return false;
     value in[7] = {mapped(f, add->in[0])};
     for (int i = 0; i < grad->n_in; i++) in[i + 1] = mapped(f, grad->in[i]);
     if (!rms) drop = dropped_later(f, add->out[0], id);
@@ -108,7 +109,7 @@ static bool norm_grad_add(struct fuse *f, int id)
         union attr attr = grad->attr;
         attr.norm.drop = drop->attr.drop;
         in[6] = f->step;
-        if (pass_gains(f->options, f->out, OP_LAYERNORM_GRAD_DROP, &attr, 7, in, NULL)) {
+        if (pass_kernel_is_faster(f->options, f->out, OP_LAYERNORM_GRAD_DROP, &attr, 7, in, NULL)) {
             value first = graph_add(f->out, OP_LAYERNORM_GRAD_DROP, &attr, 7, in, NULL);
             f->map[add->out[0].i] = f->map[grad->out[0].i] = first;
             f->dropped[drop->out[0].i] = graph_out(first, 1);
@@ -129,8 +130,9 @@ static bool embed_grad_add(struct fuse *f, int id)
     const struct node *add = &f->in->node[id];
     if (add->op != OP_ADD || !same_shape(f, add->in[0], add->in[1])) return false;
     for (int i = 0; i < 2; i++) {
-        const struct node *grad = fuse_only_for(f, add->in[i], OP_EMBED_GRAD);
-        if (!grad || graph_type(f->in, add->in[0])->rank != 2 || !fuse_quiet(f, grad, id)) continue;
+        const struct node *grad = fuse_sole_use(f, add->in[i], OP_EMBED_GRAD);
+        if (!grad || graph_type(f->in, add->in[0])->rank != 2 || !fuse_unused_between(f, grad, id))
+            continue;
         value in[] = {mapped(f, add->in[1 - i]), mapped(f, grad->in[0]), mapped(f, grad->in[1])};
         replace(f, add, 0, graph_add(f->out, OP_EMBED_GRAD_ADD, NULL, 3, in, NULL));
         return true;
@@ -142,11 +144,11 @@ static bool embed_grad_add(struct fuse *f, int id)
 static bool embed_grad_sum(struct fuse *f, int id)
 {
     const struct node *grad = &f->in->node[id], *sum;
-    if (grad->op != OP_EMBED_GRAD || !(sum = fuse_only_for(f, grad->in[1], OP_SUM_LEADING)))
+    if (grad->op != OP_EMBED_GRAD || !(sum = fuse_sole_use(f, grad->in[1], OP_SUM_LEADING)))
         return false;
     const struct type *dy = graph_type(f->in, sum->in[0]);
     if (graph_type(f->in, grad->in[0])->rank != 1 || graph_type(f->in, sum->out[0])->rank != 2 ||
-        dy->rank < 3 || !fuse_quiet(f, sum, id))
+        dy->rank < 3 || !fuse_unused_between(f, sum, id))
         return false;
     const struct type *table = graph_type(f->in, grad->out[0]);
     union attr attr = {.table = {table->dim[0]}};
@@ -183,16 +185,16 @@ static bool score_softmax(struct fuse *f, int id)
         last->attr.drop.threshold) {
         softmax = producer_with_op(f, last->in[0], OP_SOFTMAX);
         attr.score.drop = last->attr.drop;
-        if (!softmax || !fuse_quiet(f, softmax, id)) return false;
+        if (!softmax || !fuse_unused_between(f, softmax, id)) return false;
     } else if (last->op != OP_SOFTMAX || followed_by(f, last->out[0], OP_DROPOUT)) {
         return false;
     }
     value x = softmax->in[0];
-    if ((mask = fuse_only_for(f, x, OP_CAUSAL_MASK)) && isinf(mask->attr.constant.value)) {
+    if ((mask = fuse_sole_use(f, x, OP_CAUSAL_MASK)) && isinf(mask->attr.constant.value)) {
         attr.score.causal = true;
         x = mask->in[0];
     }
-    if (!f->step.i || !(scale = fuse_only_for(f, x, OP_SCALE))) return false;
+    if (!f->step.i || !(scale = fuse_sole_use(f, x, OP_SCALE))) return false;
     attr.score.scale = scale->attr.constant.value;
     const struct type *t = graph_type(f->in, scale->in[0]);
     if (t->rank != 4 || t->dim[2] != t->dim[3]) return false;
@@ -210,13 +212,13 @@ static bool score_softmax_grad(struct fuse *f, int id)
     union attr attr = {0};
     if (scale->op != OP_SCALE || !f->step.i) return false;
     value x = scale->in[0];
-    if ((mask = fuse_only_for(f, x, OP_CAUSAL_MASK)) && mask->attr.constant.value == 0) {
+    if ((mask = fuse_sole_use(f, x, OP_CAUSAL_MASK)) && mask->attr.constant.value == 0) {
         attr.score.causal = true;
         x = mask->in[0];
     }
-    if (!(grad = fuse_only_for(f, x, OP_SOFTMAX_GRAD))) return false;
+    if (!(grad = fuse_sole_use(f, x, OP_SOFTMAX_GRAD))) return false;
     value d = grad->in[0];
-    if ((drop = fuse_only_for(f, d, OP_DROPOUT)) && drop->attr.drop.pattern == DROPOUT_ATTENTION) {
+    if ((drop = fuse_sole_use(f, d, OP_DROPOUT)) && drop->attr.drop.pattern == DROPOUT_ATTENTION) {
         attr.score.drop = drop->attr.drop;
         d = drop->in[0];
     }
@@ -233,7 +235,7 @@ static bool cross_entropy_both(struct fuse *f, int id)
 {
     const struct node *grad = &f->in->node[id], *loss;
     if (grad->op != OP_CROSS_ENTROPY_GRAD ||
-        !(loss = fuse_only_for(f, grad->in[2], OP_CROSS_ENTROPY)))
+        !(loss = fuse_sole_use(f, grad->in[2], OP_CROSS_ENTROPY)))
         return false;
     if (f->uses[loss->out[0].i] || loss->in[0].i != grad->in[0].i) return false;
     value in[] = {mapped(f, grad->in[0]), mapped(f, grad->in[1]), mapped(f, grad->in[3])};
@@ -250,12 +252,12 @@ static bool embed_sum(struct fuse *f, int id)
     union attr attr = {0};
     if (last->op == OP_DROPOUT && last->attr.drop.pattern == DROPOUT_POINTWISE) {
         attr.drop = last->attr.drop;
-        if (!(add = fuse_only_for(f, last->in[0], OP_ADD))) return false;
+        if (!(add = fuse_sole_use(f, last->in[0], OP_ADD))) return false;
     } else if (last->op != OP_ADD || followed_by(f, last->out[0], OP_DROPOUT)) {
         return false;
     }
-    if (!f->step.i || !(token = fuse_only_for(f, add->in[0], OP_EMBED)) ||
-        !(position = fuse_only_for(f, add->in[1], OP_EMBED)))
+    if (!f->step.i || !(token = fuse_sole_use(f, add->in[0], OP_EMBED)) ||
+        !(position = fuse_sole_use(f, add->in[1], OP_EMBED)))
         return false;
     if (graph_type(f->in, position->in[1])->rank != 1) return false;
     value in[] = {mapped(f, token->in[0]), mapped(f, token->in[1]), mapped(f, position->in[0]),
@@ -280,7 +282,7 @@ static bool gelu_both(struct fuse *f, int id)
         if (grad->attr.gelu.tanh != gelu->attr.gelu.tanh) continue;
         value x = mapped(f, gelu->in[0]);
         if (f->options->kernels &&
-            !pass_gains(f->options, f->out, OP_GELU_BOTH, &gelu->attr, 1, &x, NULL))
+            !pass_kernel_is_faster(f->options, f->out, OP_GELU_BOTH, &gelu->attr, 1, &x, NULL))
             return false;
         value first = graph_add(f->out, OP_GELU_BOTH, &gelu->attr, 1, &x, NULL);
         replace(f, gelu, 0, first);
@@ -304,7 +306,7 @@ static bool (*const matchers[])(struct fuse *, int) = {
     add_layernorm,         norm_grad_add,    embed_grad_sum,     embed_grad_add,
     add_rmsnorm,           score_softmax,    score_softmax_grad, cross_entropy_both,
     dropped_gradient,      embed_sum,        fuse_linear_gelu,   gelu_both,
-    fuse_matmul_gelu_grad, gelu_grad,        fuse_quantise,      fuse_quantise_norm,
+    fuse_matmul_gelu_grad, gelu_grad,        fuse_quantize,      fuse_quantize_norm,
     fuse_matmul_sum,       fuse_sum_squares, fuse_update,        fuse_update_copy,
 };
 
@@ -333,8 +335,8 @@ enum status pass_fuse(const struct graph *in, struct graph *out, const struct pa
         for (int i = 0; i < in->node[id].n_in; i++) f.uses[in->node[id].in[i].i]++;
     value step = graph_find_leaf(in, STORAGE_INPUT, "step");
     for (int id = 0; id < in->nodes; id++) {
-        pass_mark(out, &in->node[id]);
-        if (o->rung != RUNG_FULL || !match(&f, id)) pass_keep(in, id, out, f.map);
+        pass_inherit_place(out, &in->node[id]);
+        if (o->rung != RUNG_FULL || !match(&f, id)) pass_copy_node(in, id, out, f.map);
         if (step.i && id == in->info[step.i].producer) f.step = f.map[step.i];
     }
     pass_finish(in, out, f.map);

@@ -21,15 +21,15 @@ static inline value mapped(const struct fuse *f, value old)
     return f->map[old.i];
 }
 /* True if no output of `n`, a node of `in`, is used between `n` and node `id`. */
-bool fuse_quiet(const struct fuse *f, const struct node *n, int id);
+bool fuse_unused_between(const struct fuse *f, const struct node *n, int id);
 /* The producer of `v` if its operator is `op` and `v` has no other use; else NULL. */
-const struct node *fuse_only_for(const struct fuse *f, value v, enum op op);
+const struct node *fuse_sole_use(const struct fuse *f, value v, enum op op);
 
 /* fuse_matmul.c: fuses matmuls with neighbouring operators if a fused kernel is faster. */
 bool fuse_linear_gelu(struct fuse *f, int id);
 bool fuse_matmul_gelu_grad(struct fuse *f, int id);
-bool fuse_quantise(struct fuse *f, int id);
-bool fuse_quantise_norm(struct fuse *f, int id);
+bool fuse_quantize(struct fuse *f, int id);
+bool fuse_quantize_norm(struct fuse *f, int id);
 bool fuse_matmul_sum(struct fuse *f, int id);
 
 /* fuse_update.c: operators of the update graph, applied to whole ranges. */

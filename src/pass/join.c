@@ -77,13 +77,13 @@ static void join(struct join *j, const struct node *to)
     struct type t = *graph_type(g, first->in[1]);
     for (int i = 1; i < to->n_in; i++)
         t.dim[0] += graph_type(g, graph_producer(g, to->in[i])->in[1])->dim[0];
-    pass_mark(j->out, first);
+    pass_inherit_place(j->out, first);
     j->out->scope = names;
     value w = g_leaf(j->out, STORAGE_WEIGHTS, "weight", t,
                      graph_producer(g, first->in[1])->attr.leaf.offset);
     value all = g_matmul(j->out, j->map[first->in[0].i], w, false, true);
     if (to->op == OP_SWIGLU) {
-        pass_mark(j->out, to);
+        pass_inherit_place(j->out, to);
         all = g_swiglu(j->out, all, (value){0});
     }
     j->map[to->out[0].i] = all;
@@ -102,7 +102,7 @@ enum status pass_join(const struct graph *in, struct graph *out, const struct pa
     for (int id = 0; id < in->nodes; id++) {
         if (j.joined_at[id]) join(&j, &in->node[j.joined_at[id]]);
         bool made = in->node[id].n_out && j.map[in->node[id].out[0].i].i;
-        if (!j.replaced[id] && !made) pass_keep(in, id, out, j.map);
+        if (!j.replaced[id] && !made) pass_copy_node(in, id, out, j.map);
     }
     pass_finish(in, out, j.map);
     return graph_status(out);

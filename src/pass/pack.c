@@ -45,7 +45,7 @@ static void pack(const struct graph *in, const struct node *n, const struct pack
         attr.matmul.packed = type_columns(c);
     const char *name = arena_printf(out->arena, "%s%s", leaf->scope, tb ? ".transposed" : "");
     value from[MAX_IN] = {map[n->in[0].i], g_leaf_named(out, STORAGE_PACKED, name, t, w->at[tb])};
-    pass_mark(out, n);
+    pass_inherit_place(out, n);
     if (n->n_in > 2) from[2] = map[n->in[2].i];
     map[n->out[0].i] = graph_add(out, n->op, &attr, n->n_in, from, c);
 }
@@ -58,7 +58,7 @@ enum status pass_pack(const struct graph *in, struct graph *out, const struct pa
         if (o->packing && (w = match(in, &in->node[id], o->packing)))
             pack(in, &in->node[id], w, out, map);
         else
-            pass_keep(in, id, out, map);
+            pass_copy_node(in, id, out, map);
     }
     pass_finish(in, out, map);
     return graph_status(out);

@@ -10,7 +10,7 @@ const struct pass passes[] = {
     {"precision", AFTER_GRADIENT,  pass_precision, "chooses the types of the arithmetic"},
     {"recompute", AFTER_GRADIENT,  pass_recompute, "recomputes values in the backward pass"},
     {"numerics",  AFTER_GRADIENT,  pass_numerics,  "sets TF32 and determinism, if requested"},
-    {"float8",    AFTER_GRADIENT,  pass_float8,    "quantises matmuls of blocks, if requested"},
+    {"float8",    AFTER_GRADIENT,  pass_float8,    "quantizes matmuls of blocks, if requested"},
     {"fuse",      AFTER_GRADIENT,  pass_fuse,      "fuses neighbouring operators"},
     {"chain",     AFTER_GRADIENT,  pass_chain,     "fuses consecutive pointwise operators"},
     {"pack",      AFTER_GRADIENT,  pass_pack,      "packs weights of matmuls"},
@@ -54,7 +54,7 @@ enum status passes_run(enum pass_time time, struct graph *g, const struct pass_o
     return ST_OK;
 }
 
-void pass_keep(const struct graph *in, int id, struct graph *out, value *map)
+void pass_copy_node(const struct graph *in, int id, struct graph *out, value *map)
 {
     const struct node *n = &in->node[id];
     value first = graph_copy(out, in, n, map);
@@ -67,18 +67,19 @@ void pass_finish(const struct graph *in, struct graph *out, const value *map)
         graph_output(out, in->output[i].name, map[in->output[i].v.i]);
 }
 
-bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
-                const union attr *attr, int n_in, const value *in, const struct type *given)
+bool pass_kernel_is_faster(const struct pass_options *o, const struct graph *g, enum op op,
+                           const union attr *attr, int n_in, const value *in,
+                           const struct type *given)
 {
     if (!o->kernels || graph_status(g) != ST_OK) return false;
     struct node n = {.op = op, .attr = *attr, .n_in = n_in, .numerics = g->numerics};
     struct type from[MAX_IN], to[MAX_OUT];
     for (int i = 0; i < n_in; i++) from[i] = *graph_type(g, in[i]);
     if (op_def(op)->shape(&n, from, given, to) != ST_OK) return false;
-    return o->kernels->gain(o->kernels->who, &n, from, to);
+    return o->kernels->is_faster(o->kernels->who, &n, from, to);
 }
 
-void pass_mark(struct graph *out, const struct node *n)
+void pass_inherit_place(struct graph *out, const struct node *n)
 {
     out->phase = n->phase;
     out->layer = n->layer;
@@ -104,7 +105,7 @@ enum status pass_dead_code(const struct graph *in, struct graph *out, const stru
     }
     value *map = ARENA_NEW(out->arena, value, in->values);
     for (int id = 0; id < in->nodes; id++)
-        if (live[id]) pass_keep(in, id, out, map);
+        if (live[id]) pass_copy_node(in, id, out, map);
     pass_finish(in, out, map);
     return graph_status(out);
 }

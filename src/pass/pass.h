@@ -32,7 +32,7 @@ struct pass_options {
     int region_blocks;  /* for REGION_BLOCK: blocks per region; 0 means 1 */
     bool flash;         /* keep attention as one operator; false: expand it (T x T matrices) */
     enum dtype compute; /* DT_F32; DT_BF16: mixed precision; DT_F64: for gradient checks */
-    /* DT_E5M2 or DT_E4M3: matmuls of transformer blocks are 8-bit and gradients are quantised to
+    /* DT_E5M2 or DT_E4M3: matmuls of transformer blocks are 8-bit and gradients are quantized to
      * this type; requires compute = DT_BF16. DT_F32: no 8-bit matmuls. */
     enum dtype float8_gradients;
     struct numerics numerics; /* tf32 applies to operators with f32 operands only */
@@ -49,8 +49,8 @@ struct pass_options {
 /* For fused operators that are faster only with some kernels. */
 struct pass_kernels {
     /* True if the target has a kernel for the node and types that is faster than the expansion. */
-    bool (*gain)(const void *who, const struct node *n, const struct type *in,
-                 const struct type *out);
+    bool (*is_faster)(const void *who, const struct node *n, const struct type *in,
+                      const struct type *out);
     const void *who;
 };
 
@@ -85,15 +85,17 @@ enum status pass_run(const struct pass *p, const struct graph *in, struct graph 
 enum status passes_run(enum pass_time time, struct graph *g, const struct pass_options *o,
                        const char *last);
 
-/* For passes: pass_keep copies node `id` and maps its outputs; pass_finish maps graph outputs. */
-void pass_keep(const struct graph *in, int id, struct graph *out, value *map);
+/* For passes: pass_copy_node copies node `id` and maps its outputs; pass_finish maps graph
+ * outputs. */
+void pass_copy_node(const struct graph *in, int id, struct graph *out, value *map);
 void pass_finish(const struct graph *in, struct graph *out, const value *map);
 /* For passes: true if o->kernels has a kernel for a node with these inputs in `g` that is faster
  * than the node's expansion. Call it before appending the node. */
-bool pass_gains(const struct pass_options *o, const struct graph *g, enum op op,
-                const union attr *attr, int n_in, const value *in, const struct type *given);
+bool pass_kernel_is_faster(const struct pass_options *o, const struct graph *g, enum op op,
+                           const union attr *attr, int n_in, const value *in,
+                           const struct type *given);
 /* For passes: new nodes of `out` get the phase, layer, region and scope of node `n`. */
-void pass_mark(struct graph *out, const struct node *n);
+void pass_inherit_place(struct graph *out, const struct node *n);
 
 enum status pass_regions(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_join(const struct graph *in, struct graph *out, const struct pass_options *o);

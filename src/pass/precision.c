@@ -102,7 +102,7 @@ static bool narrows_bias(const struct precision *p, const struct node *n)
         in[i].dtype = DT_BF16;
     }
     out.dtype = DT_BF16;
-    return k->gain(k->who, n, in, &out);
+    return k->is_faster(k->who, n, in, &out);
 }
 
 /* The update reads summed gradients as they are. */
@@ -118,7 +118,7 @@ static void mixed(struct precision *p, int id)
     enum dtype work = work_type(p, n);
     struct type given = *graph_type(p->in, n->out[0]);
     value from[MAX_IN];
-    pass_mark(p->out, n);
+    pass_inherit_place(p->out, n);
     unsigned f32_inputs = narrows_bias(p, n) ? 0 : op_def(n->op)->f32_inputs;
     for (int i = 0; i < n->n_in; i++) {
         bool stays_f32 = f32_inputs >> i & 1;
@@ -140,7 +140,7 @@ static enum status mix(const struct graph *in, struct graph *out, const struct p
     for (int id = 0; id < in->nodes; id++) {
         if (graph_status(out) != ST_OK) break;
         if (in->node[id].op == OP_LEAF || in->node[id].op == OP_FILL)
-            pass_keep(in, id, out, p.map);
+            pass_copy_node(in, id, out, p.map);
         else
             mixed(&p, id);
     }
@@ -161,7 +161,7 @@ static enum status widen(const struct graph *in, struct graph *out)
         if (given.dtype == DT_F32) given.dtype = DT_F64;
         value from[MAX_IN];
         for (int i = 0; i < n->n_in; i++) from[i] = map[n->in[i].i];
-        pass_mark(out, n);
+        pass_inherit_place(out, n);
         value first = graph_add(out, n->op, &n->attr, n->n_in, from, &given);
         for (int i = 0; i < n->n_out; i++) map[n->out[i].i] = graph_out(first, i);
     }
@@ -174,7 +174,7 @@ enum status pass_precision(const struct graph *in, struct graph *out, const stru
     if (o->compute == DT_F64) return widen(in, out);
     if (o->compute == DT_BF16) return mix(in, out, o);
     value *map = ARENA_NEW(out->arena, value, in->values);
-    for (int id = 0; id < in->nodes; id++) pass_keep(in, id, out, map);
+    for (int id = 0; id < in->nodes; id++) pass_copy_node(in, id, out, map);
     pass_finish(in, out, map);
     return graph_status(out);
 }

@@ -80,7 +80,7 @@ static void append(struct recompute *r, const struct node *n, value *map)
 {
     value from[MAX_IN];
     for (int i = 0; i < n->n_in; i++) from[i] = recomputed(r, n->in[i]);
-    pass_mark(r->out, n);
+    pass_inherit_place(r->out, n);
     r->out->phase = PHASE_BACKWARD;
     if (n->phase == PHASE_FORWARD)
         r->out->scope = arena_printf(r->out->arena, "%s.recompute", n->scope);
@@ -99,7 +99,7 @@ enum status pass_recompute(const struct graph *in, struct graph *out, const stru
         if (in->node[id].phase == PHASE_BACKWARD)
             append(&r, &in->node[id], r.map);
         else
-            pass_keep(in, id, out, r.map);
+            pass_copy_node(in, id, out, r.map);
     }
     pass_finish(in, out, r.map);
     return graph_status(out);

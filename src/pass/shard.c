@@ -131,7 +131,7 @@ static void store_reduced(struct shard *s, int id)
     struct type t = *graph_type(s->in, n->in[0]);
     value x = s->map[n->in[1].i];
     t.dtype = DT_BF16;
-    pass_mark(s->out, n);
+    pass_inherit_place(s->out, n);
     if (graph_type(s->out, x)->dtype != DT_BF16) x = g_cast(s->out, x, DT_BF16);
     g_store(s->out, g_leaf_named(s->out, STORAGE_REDUCED, n->scope, t, range_of(s, id).first), x);
 }
@@ -143,8 +143,8 @@ static void write_gradient(struct shard *s, int id)
     if (s->o->reduce == DT_BF16 && n->op == OP_STORE) {
         store_reduced(s, id);
     } else {
-        pass_keep(s->in, s->in->info[n->in[0].i].producer, s->out, s->map);
-        pass_keep(s->in, id, s->out, s->map);
+        pass_copy_node(s->in, s->in->info[n->in[0].i].producer, s->out, s->map);
+        pass_copy_node(s->in, id, s->out, s->map);
     }
     if (s->o->overlap == SHARD_PARAMETER) start(s, &r, n->scope);
     if (s->o->overlap == SHARD_BUCKET) fill_buckets(s, &r);
@@ -186,7 +186,7 @@ static void keep_narrow(struct shard *s, int id)
     value in[MAX_IN];
     for (int i = 0; i < n->n_in; i++) in[i] = s->map[n->in[i].i];
     t.dtype = DT_BF16;
-    pass_mark(s->out, n);
+    pass_inherit_place(s->out, n);
     s->map[n->out[0].i] = graph_add(s->out, n->op, &n->attr, n->n_in, in, &t);
 }
 
@@ -214,7 +214,7 @@ enum status pass_shard(const struct graph *in, struct graph *out, const struct p
         if (s.narrow[id])
             keep_narrow(&s, id);
         else
-            pass_keep(in, id, out, s.map);
+            pass_copy_node(in, id, out, s.map);
         for (int w = s.writer[id]; w; w = s.next[w]) write_gradient(&s, w);
     }
     if (sums && o->overlap == SHARD_NONE) sum_one_by_one(&s);

@@ -187,7 +187,7 @@ static void read_weight(struct units *u, value old, enum phase phase)
     int unit = u->unit_of[old.i] - 1, now = u->now[unit];
     if (u->read_in[old.i] == 1 + now) return;
     if (n->op != OP_LEAF) read_weight(u, n->in[0], phase);
-    pass_mark(u->out, n);
+    pass_inherit_place(u->out, n);
     u->out->phase = phase;
     u->read_in[old.i] = 1 + now;
     if (n->op != OP_LEAF) {
@@ -242,7 +242,7 @@ static void write_gradient(struct units *u, int id)
     struct sum *s = &u->sum[unit];
     if (s->at < 0) s->at = new_place(u, unit);
     int64_t first = s->at + from->attr.leaf.offset - u->o->units.first[unit];
-    pass_mark(u->out, n);
+    pass_inherit_place(u->out, n);
     g_store(u->out, g_leaf_named(u->out, STORAGE_UNIT, n->scope, *t, first), u->map[n->in[1].i]);
     store_zeros(u, first + type_elements(t), range_elements(t) - type_elements(t));
     s->layer = graph_producer(u->in, n->in[1])->layer;
@@ -273,7 +273,7 @@ enum status pass_units(const struct graph *in, struct graph *out, const struct p
         begin_visits(&u, id);
         for (int i = 0; i < n->n_in; i++)
             if (u.unit_of[n->in[i].i]) read_weight(&u, n->in[i], n->phase);
-        pass_keep(in, id, out, u.map);
+        pass_copy_node(in, id, out, u.map);
         for (int w = u.writer[id]; w; w = u.next[w]) write_gradient(&u, w);
     }
     take_sum(&u);

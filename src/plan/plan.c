@@ -28,7 +28,7 @@ static enum status plan_step(struct plan *p, int id, const struct target *target
                                    .n_out = n->n_out,
                                    .target = target,
                                    .tuning = p->options.tuning,
-                                   .questions = p->options.questions};
+                                   .lookups = p->options.lookups};
     for (int i = 0; i < n->n_in; i++) s->call.in_type[i] = *graph_type(g, n->in[i]);
     for (int i = 0; i < n->n_out; i++) s->call.out_type[i] = *graph_type(g, n->out[i]);
     if (n->op == OP_LEAF || op_def(n->op)->flags & OP_VIEW) return ST_OK;

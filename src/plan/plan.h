@@ -16,9 +16,9 @@ struct str;
 struct plan_options {
     bool no_reuse; /* each value gets its own bytes */
     bool poison;   /* fill bytes with NaN before they are written and after their value dies */
-    const char *variant;                /* prefer kernels of this variant ("ref"); NULL: the best */
-    const struct tuning *tuning;        /* NULL: no tuning table */
-    struct tuning_questions *questions; /* records lookups in the table; NULL: not recorded */
+    const char *variant;            /* prefer kernels of this variant ("ref"); NULL: the best */
+    const struct tuning *tuning;    /* NULL: no tuning table */
+    struct tuning_lookups *lookups; /* records lookups in the table; NULL: not recorded */
 };
 
 struct step {

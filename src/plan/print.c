@@ -25,7 +25,7 @@ void plan_print(const struct plan *p, struct str *s)
 
 static int larger_first(const void *a, const void *b)
 {
-    const struct stay *x = a, *y = b;
+    const struct residency *x = a, *y = b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     return x->v.i - y->v.i;
 }
@@ -34,14 +34,14 @@ void plan_print_memory(const struct plan *p, int rows, struct str *s)
 {
     struct arena scratch = {0};
     struct timeline t;
-    struct stays stays;
+    struct residencies residencies;
     plan_timeline(p, NULL, &t, &scratch);
-    plan_stays(p, &stays, &scratch);
+    plan_residencies(p, &residencies, &scratch);
     int peak = t.peak, n = 0;
     const struct node *peak_node = &p->graph->node[peak];
     char bytes[32], total[32], text[TYPE_TEXT];
-    struct stay *live = stays.stay;
-    for (int i = 0; i < stays.n; i++)
+    struct residency *live = residencies.residency;
+    for (int i = 0; i < residencies.n; i++)
         if (live[i].first <= peak && peak <= live[i].last) live[n++] = live[i];
     qsort(live, (size_t)n, sizeof *live, larger_first);
     str_printf(s, "arena %s; peak at step %d (%s %s): %s in %d values\n",

@@ -38,11 +38,11 @@ static enum memory_part part_of(const struct plan *p, const struct node *by, con
     return read_backward ? MEMORY_SAVED : MEMORY_FORWARD;
 }
 
-void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
+void plan_residencies(const struct plan *p, struct residencies *ret, struct arena *a)
 {
-    struct stay *stay = ARENA_NEW(a, struct stay, p->graph->values);
+    struct residency *residency = ARENA_NEW(a, struct residency, p->graph->values);
     struct arena scratch = {0};
-    int *latest = ARENA_NEW(&scratch, int, p->graph->values); /* per root: index of a stay + 1 */
+    int *latest = ARENA_NEW(&scratch, int, p->graph->values); /* per root: a residency's number */
     int n = 0;
     for (int v = 1; v < p->graph->values; v++) {
         const struct span *s = &p->span[v];
@@ -51,16 +51,17 @@ void plan_stays(const struct plan *p, struct stays *ret, struct arena *a)
         if (s->root != v && is_unit(p, s->root)) continue; /* its root stands for all of it */
         int made = s->root == v ? s->first : p->graph->info[v].producer;
         if (latest[s->root]) {
-            struct stay *before = &stay[latest[s->root] - 1];
+            struct residency *before = &residency[latest[s->root] - 1];
             before->last = made - 1;
             if (before->part == MEMORY_SAVED || before->part == MEMORY_FORWARD)
                 before->part = by->phase == PHASE_BACKWARD ? MEMORY_SAVED : MEMORY_FORWARD;
         }
-        stay[n] = (struct stay){{v}, made, s->last, part_of(p, by, s), s->bytes, s->offset};
+        residency[n] =
+            (struct residency){{v}, made, s->last, part_of(p, by, s), s->bytes, s->offset};
         latest[s->root] = ++n;
     }
     arena_release(&scratch);
-    *ret = (struct stays){stay, n};
+    *ret = (struct residencies){residency, n};
 }
 
 /* Sets the parts whose storage blocks exist during all steps. */
@@ -79,18 +80,19 @@ void plan_timeline(const struct plan *p, const int64_t *storage, struct timeline
                    struct arena *a)
 {
     struct arena scratch = {0};
-    struct stays stays;
+    struct residencies residencies;
     int64_t alive[MEMORY_PARTS] = {0};
     int64_t arena_bytes = storage ? storage[STORAGE_ARENA] : p->arena_bytes;
     int64_t(*change)[MEMORY_PARTS] =
         arena_alloc(&scratch, (int64_t)sizeof(*change) * (p->steps + 1));
     *ret = (struct timeline){.steps = p->steps, .total_bytes = arena_bytes};
     ret->bytes = arena_alloc(a, (int64_t)sizeof(*ret->bytes) * p->steps);
-    plan_stays(p, &stays, &scratch);
-    for (int i = 0; i < stays.n; i++) {
-        const struct stay *stay = &stays.stay[i];
-        change[stay->first][stay->part] += stay->bytes;
-        if (stay->last < p->steps) change[stay->last + 1][stay->part] -= stay->bytes;
+    plan_residencies(p, &residencies, &scratch);
+    for (int i = 0; i < residencies.n; i++) {
+        const struct residency *residency = &residencies.residency[i];
+        change[residency->first][residency->part] += residency->bytes;
+        if (residency->last < p->steps)
+            change[residency->last + 1][residency->part] -= residency->bytes;
     }
     if (storage) add_blocks(storage, alive);
     for (int i = 0; i < MEMORY_PARTS; i++) ret->total_bytes += alive[i];

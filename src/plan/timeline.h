@@ -25,19 +25,19 @@ const char *memory_part_name(enum memory_part part);
 const char *memory_part_id(enum memory_part part);
 
 /* The time during which a value occupies arena bytes: from the step that produces it to the last
- * step before the bytes are free or an in-place result overwrites them. Views have no stay. */
-struct stay {
+ * step before the bytes are free or an in-place result overwrites them. Views have no residency. */
+struct residency {
     value v;
     int first, last;       /* steps of the plan; last is plan->steps for an output */
     enum memory_part part; /* MEMORY_INPUTS to MEMORY_UPDATE */
     int64_t bytes, offset;
 };
-/* All stays, in the order of their values. */
-struct stays {
-    struct stay *stay;
+/* All residencies, in the order of their values. */
+struct residencies {
+    struct residency *residency;
     int n;
 };
-void plan_stays(const struct plan *p, struct stays *ret, struct arena *a);
+void plan_residencies(const struct plan *p, struct residencies *ret, struct arena *a);
 
 struct timeline {
     int steps; /* steps of the plan */

@@ -53,10 +53,10 @@ struct collected {
     int plain_steps, watched_steps;
     double *ratio; /* profiled over unprofiled time of neighbouring steps */
     int ratios;
-    const struct profile_deed *deed;
-    int64_t deeds;
-    const struct profile_work *work; /* of the host's threads; NULL: none */
-    int64_t works;
+    const struct profile_action *action;
+    int64_t actions;
+    const struct profile_thread_span *thread_span; /* of the host's threads; NULL: none */
+    int64_t thread_spans;
     struct counted_kernel *counted; /* of one step, in the order of the launches */
     int64_t counted_kernels;
 };

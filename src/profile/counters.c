@@ -104,7 +104,7 @@ static struct profile_row *row_of(const struct collected *c, struct profile *p,
     return NULL;
 }
 
-static void add(struct profile_row *r, const struct kernel_counters *x)
+static void add_counters(struct profile_row *r, const struct kernel_counters *x)
 {
     r->counted++;
     r->dram_read += x->dram_read;
@@ -145,7 +145,7 @@ void counters_join(const struct collected *c, struct profile *p)
         struct profile_row *r = row_of(c, p, &c->counted[i]);
         if (!r) continue;
         p->counted++;
-        add(r, &c->counted[i].counters);
+        add_counters(r, &c->counted[i].counters);
     }
     for (struct profile_row *r = p->row; r < p->row + p->rows; r++) find_work(p, r);
     for (struct profile_row *r = p->row; r < p->row + p->rows; r++) divide(r);

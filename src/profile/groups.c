@@ -146,7 +146,7 @@ static void add_row(struct grouping *g, struct part *part, const struct profile_
     }
 }
 
-static void add(struct grouping *g, const struct profile_row *r)
+static void add_to_group(struct grouping *g, const struct profile_row *r)
 {
     int at = -1;
     if (g->ret->by != BY_RANGE) {
@@ -207,7 +207,7 @@ void profile_groups(const struct profile *p, enum profile_by by, unsigned phases
     struct grouping g = {.p = p, .ret = ret, .a = a};
     *ret = (struct profile_groups){.by = by, .phases = phases, .ms = profile_ms(p, phases)};
     for (int i = 0; i < p->rows; i++)
-        if (counts(phases, p->row[i].phase)) add(&g, &p->row[i]);
+        if (counts(phases, p->row[i].phase)) add_to_group(&g, &p->row[i]);
     for (int i = 0; i < g.parts; i++) {
         close_part(&g, &g.part[i]);
         const struct profile_group *x = g.part[i].group;

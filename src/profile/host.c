@@ -7,11 +7,11 @@
 struct host_watch {
     struct marks marks;
     bool host_memory, heard, on; /* heard: a profiler receives NVTX ranges */
-    struct profile_deed *deed;
-    int64_t deeds, capacity, part; /* part: the current one */
-    int first, step, end;          /* step number `step` is iteration `first` */
-    const struct range *range;     /* per mark; NULL: no profiler is attached */
-    struct range now;              /* the ranges that are open */
+    struct profile_action *action;
+    int64_t actions, capacity, part; /* part: the current one */
+    int first, step, end;            /* step number `step` is iteration `first` */
+    const struct range *range;       /* per mark; NULL: no profiler is attached */
+    struct range now;                /* the ranges that are open */
     struct arena *a;
 };
 
@@ -40,22 +40,22 @@ struct host_watch *host_watch_new(const struct marks *m, struct arena *a)
 void host_watch_events(struct host_watch *w, int steps)
 {
     int64_t kernels = w->host_memory ? 0 : w->marks.per_step;
-    w->deeds = 0;
+    w->actions = 0;
     w->capacity = (kernels + RANDOM_STEP_PARTS) * steps;
-    w->deed = ARENA_NEW(w->a, struct profile_deed, w->capacity);
+    w->action = ARENA_NEW(w->a, struct profile_action, w->capacity);
 }
 
 /* Records the start of an action. Returns its number; -1: no space, or not in a profiled step. */
 static int64_t record_start(struct host_watch *w, int mark, enum random_step_part part, int step)
 {
-    if (w->deeds == w->capacity || step < w->step || step >= w->end) return -1;
-    w->deed[w->deeds] = (struct profile_deed){mark, part, step, {clock_ns(), 0}};
-    return w->deeds++;
+    if (w->actions == w->capacity || step < w->step || step >= w->end) return -1;
+    w->action[w->actions] = (struct profile_action){mark, part, step, {clock_ns(), 0}};
+    return w->actions++;
 }
 
-static void record_end(struct host_watch *w, int64_t deed)
+static void record_end(struct host_watch *w, int64_t action)
 {
-    if (deed >= 0) w->deed[deed].span.end_ns = clock_ns();
+    if (action >= 0) w->action[action].span.end_ns = clock_ns();
 }
 
 /* --- ranges ----------------------------------------------------------------------------------- */
@@ -114,24 +114,24 @@ void host_watch_before(struct host_watch *w, int mark)
     if (!w->on) return;
     if (w->heard) move(w, &w->range[mark]);
     if (!w->host_memory && w->part >= 0)
-        (void)record_start(w, mark, RANDOM_STEP_STARTS, w->deed[w->part].step);
+        (void)record_start(w, mark, RANDOM_STEP_STARTS, w->action[w->part].step);
 }
 
 void host_watch_after(struct host_watch *w)
 {
-    if (w->on && !w->host_memory && w->part >= 0 && w->deeds - 1 > w->part)
-        record_end(w, w->deeds - 1);
+    if (w->on && !w->host_memory && w->part >= 0 && w->actions - 1 > w->part)
+        record_end(w, w->actions - 1);
 }
 
 void host_watch_take(struct host_watch *w, const int *kept, struct collected *ret)
 {
-    int64_t deeds = 0;
-    for (int64_t i = 0; i < w->deeds; i++) {
-        struct profile_deed deed = w->deed[i];
-        if (kept) deed.step = kept[deed.step];
-        if (deed.step >= 0) w->deed[deeds++] = deed;
+    int64_t actions = 0;
+    for (int64_t i = 0; i < w->actions; i++) {
+        struct profile_action action = w->action[i];
+        if (kept) action.step = kept[action.step];
+        if (action.step >= 0) w->action[actions++] = action;
     }
-    w->deeds = deeds;
-    ret->deed = w->deed;
-    ret->deeds = w->deeds;
+    w->actions = actions;
+    ret->action = w->action;
+    ret->actions = w->actions;
 }

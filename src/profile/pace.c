@@ -48,10 +48,10 @@ static double left_ms(const struct pace *p)
 {
     double now = p->step_begun_ns ? since(p->step_begun_ns) : 0;
     int left = p->total > p->done ? p->total - p->done : 0;
-    double ms = left * p->step_ms - now, room = p->o->limit_ms - spent_ms(p);
+    double ms = left * p->step_ms - now, remaining_ms = p->o->limit_ms - spent_ms(p);
     int least = p->warm + pace_least(p) + 1 - p->done;
-    if (p->chosen || ms < room) return ms > 0 ? ms : 0;
-    return room > least * p->step_ms ? room : least * p->step_ms - now;
+    if (p->chosen || ms < remaining_ms) return ms > 0 ? ms : 0;
+    return remaining_ms > least * p->step_ms ? remaining_ms : least * p->step_ms - now;
 }
 
 void pace_show(struct pace *p, const char *what)
@@ -144,8 +144,9 @@ bool pace_warms(const struct pace *p)
 int pace_choose(struct pace *p, int *ret_plain)
 {
     const struct profile_options *o = p->o;
-    double ms = p->step_ms, room = o->limit_ms - spent_ms(p);
-    double wanted = ms > 0 ? o->least_ms / ms : 0, fit = ms > 0 ? room / (2 * ms) : STEPS_MOST;
+    double ms = p->step_ms, remaining_ms = o->limit_ms - spent_ms(p);
+    double wanted = ms > 0 ? o->least_ms / ms : 0,
+           fit = ms > 0 ? remaining_ms / (2 * ms) : STEPS_MOST;
     if (wanted > STEPS_MOST) wanted = STEPS_MOST;
     if (wanted < o->steps) wanted = o->steps;
     int least = pace_least(p), n = (int)(fit < wanted ? fit : wanted);

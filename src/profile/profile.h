@@ -53,14 +53,14 @@ struct profile_span {
     int64_t start_ns, end_ns;
 };
 /* An action of the host: a part of a step, followed by the kernel launches within it. */
-struct profile_deed {
+struct profile_action {
     int mark; /* of the kernel, as numbered in collect.h; -1: the part itself */
     enum random_step_part part;
     int step; /* the step it belongs to; the device may still run an earlier one */
     struct profile_span span;
 };
 /* The work of one thread of the host in a kernel, if the host is the device. */
-struct profile_work {
+struct profile_thread_span {
     int mark, thread, step;
     bool unseen; /* the thread that called a library, whose own threads are not seen */
     struct profile_span span;
@@ -70,10 +70,10 @@ struct profile_record {
     const int *row;                  /* of each activity */
     const struct profile_span *step;
     const int64_t *begin, *end; /* per step: its activities are begin ... end - 1 */
-    const struct profile_deed *deed;
-    int64_t deeds;
-    const struct profile_work *work; /* by time of its kernel */
-    int64_t works;
+    const struct profile_action *action;
+    int64_t actions;
+    const struct profile_thread_span *thread_span; /* by time of its kernel */
+    int64_t thread_spans;
     const struct api_call *api; /* ordered by start, also between steps; none without a trace */
     int64_t apis;
     const struct api_call *opening; /* before the profiled steps, if `calls` asked for them */
@@ -186,7 +186,7 @@ struct profile_options {
  * them are by medians, which bursts change less than means. */
 bool profile_is_busy(const struct profile *p);
 /* Runs training steps on random tokens, some profiled and some not. The engine holds the plans of
- * training; its weights are initialised here and must not be used afterwards. Ctrl-C
+ * training; its weights are initialized here and must not be used afterwards. Ctrl-C
  * (base/interrupt.h) ends the run after the current step: the profile then has fewer steps than
  * `wanted`, or ST_INTERRUPTED is returned if no pair of steps is complete. */
 enum status profile_run(struct engine *e, const struct profile_options *o, struct profile *ret,

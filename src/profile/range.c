@@ -43,7 +43,7 @@ static const struct {
       {"clip", {"clipping"}},       {"grad_norm", {"gradient norm"}},
 };
 
-static void add(struct range *r, const char *word)
+static void add_word(struct range *r, const char *word)
 {
     if (word && r->words < RANGE_DEPTH) r->word[r->words++] = word;
 }
@@ -74,7 +74,7 @@ static void add_scope_words(struct range *r, const char *scope, struct arena *a)
 {
     char *rest = arena_strdup(a, scope);
     for (char *word = strtok_r(rest, ".", &rest); word; word = strtok_r(NULL, ".", &rest))
-        add(r, word);
+        add_word(r, word);
 }
 
 /* An operator of attention and its gradient share one range; NULL: use the scope. */
@@ -91,9 +91,9 @@ static void add_words(struct range *r, const struct node *n, const char *rest, s
     for (int i = 0; i < rows; i++) {
         const char *const *word = block ? of_block[i].word : of_model[i].word;
         if (strcmp(block ? of_block[i].scope : of_model[i].scope, rest) != 0) continue;
-        add(r, word[0]);
+        add_word(r, word[0]);
         bool flash = n->op == OP_ATTENTION || n->op == OP_ATTENTION_GRAD;
-        add(r, flash ? "flash attention" : word[1]);
+        add_word(r, flash ? "flash attention" : word[1]);
         return;
     }
     add_scope_words(r, rest, a);
@@ -127,16 +127,16 @@ struct range range_of(const struct node *n, const struct optimizer *o, struct ar
     scope[sizeof scope - 1] = '\0';
     bool recomputed = cut(scope, ".recompute");
     bool parameter = cut(scope, ".weight") || cut(scope, ".bias");
-    add(&r, phase_name(n->phase));
+    add_word(&r, phase_name(n->phase));
     bool all = !*scope || !strcmp(scope, "optimizer"); /* parameters, by one kernel */
     if (n->phase == PHASE_UPDATE && (parameter || all)) {
-        add(&r, copies_data(n->op) ? "copies of weights" : o->name);
+        add_word(&r, copies_data(n->op) ? "copies of weights" : o->name);
         return r;
     }
     r.layer = block_of(scope, &rest);
     if (r.layer < 0) r.layer = n->layer;
-    if (r.layer >= 0) add(&r, arena_printf(a, "block %d", r.layer));
-    if (recomputed) add(&r, "recomputed");
+    if (r.layer >= 0) add_word(&r, arena_printf(a, "block %d", r.layer));
+    if (recomputed) add_word(&r, "recomputed");
     if (r.layer >= 0 && !strncmp(rest, "attn", 4) && own_scope(n->op)) rest = own_scope(n->op);
     add_words(&r, n, rest, a);
     return r;

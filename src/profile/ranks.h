@@ -5,7 +5,7 @@
 
 #include "profile/collect.h"
 
-/* Makes room for `steps` measured steps; rank 0 runs the steps of `e`. */
+/* Allocates `steps` measured steps; rank 0 runs the steps of `e`. */
 void ranks_begin(struct profile_ranks *r, const struct engine *e, const struct random_step *n,
                  int steps, struct arena *a);
 /* Around measured step `step` of rank 0: the other ranks record it, too. */

@@ -29,11 +29,11 @@ const char *profile_times_name(enum profile_times by)
 struct making {
     const struct collected *c;
     struct profile *p;
-    int *row_of; /* per activity */
-    int *first;  /* per mark: its first row, -1: none; `next` links the others */
-    int *next;   /* per row */
-    int *room;   /* per row: capacity of each_ms */
-    int capacity, nexts, rooms;
+    int *row_of;        /* per activity */
+    int *first;         /* per mark: its first row, -1: none; `next` links the others */
+    int *next;          /* per row */
+    int *each_capacity; /* per row: of each_ms */
+    int capacity, nexts, capacities;
     double *ms[PHASE_COUNT], *idle[PHASE_COUNT]; /* per step */
     int64_t gaps;
     bool primitive;
@@ -93,9 +93,9 @@ static int new_row(struct making *m)
     struct profile *p = m->p;
     ARENA_GROW(m->a, p->row, p->rows, m->capacity);
     ARENA_GROW(m->a, m->next, p->rows, m->nexts);
-    ARENA_GROW(m->a, m->room, p->rows, m->rooms);
+    ARENA_GROW(m->a, m->each_capacity, p->rows, m->capacities);
     m->next[p->rows] = -1;
-    m->room[p->rows] = 0;
+    m->each_capacity[p->rows] = 0;
     return p->rows++;
 }
 
@@ -130,7 +130,7 @@ static int find_row(struct making *m, const struct activity *x, enum phase phase
 static void add_run(struct making *m, int row, double ms)
 {
     struct profile_row *r = &m->p->row[row];
-    ARENA_GROW(m->a, r->each_ms, r->runs, m->room[row]);
+    ARENA_GROW(m->a, r->each_ms, r->runs, m->each_capacity[row]);
     r->each_ms[r->runs++] = ms;
 }
 
@@ -330,10 +330,10 @@ void rows_make(const struct collected *c, struct profile *p, struct arena *a)
                                         .step = c->step,
                                         .begin = begin,
                                         .end = end,
-                                        .deed = c->deed,
-                                        .deeds = c->deeds,
-                                        .work = c->work,
-                                        .works = c->works,
+                                        .action = c->action,
+                                        .actions = c->actions,
+                                        .thread_span = c->thread_span,
+                                        .thread_spans = c->thread_spans,
                                         .api = c->trace.api,
                                         .apis = c->trace.apis,
                                         .opening = c->opening.api,

@@ -14,7 +14,7 @@ struct finding {
     int most, steps;
     /* the current step */
     bool begun, spoiled;
-    int iteration, play;
+    int iteration, replay;
     int64_t start_ns;
     /* Inputs after the last known activity of the current step: the next step may begin there. */
     int64_t inputs;  /* number of the activity; -1: none */
@@ -48,24 +48,24 @@ static void see_inputs(struct finding *f, int64_t i, int iteration)
 /* An activity of a replay with unknown kernels; it may belong to the step of the last inputs. */
 static void see_unmatched(struct finding *f, int64_t i)
 {
-    int play = f->trace->activity[i].play;
-    bool goes_on = play >= 0 && play == f->play;
+    int replay = f->trace->activity[i].replay;
+    bool goes_on = replay >= 0 && replay == f->replay;
     if (f->inputs >= 0 && !goes_on) begin_step(f, i);
     f->inputs = -1;
-    f->play = play;
+    f->replay = replay;
     f->spoiled = true;
 }
 
 int steps_find(const struct marks *m, struct trace *t, int first, struct seen_step *ret, int most)
 {
-    struct finding f = {m, t, ret, most, .iteration = first - 1, .play = -1, .inputs = -1};
+    struct finding f = {m, t, ret, most, .iteration = first - 1, .replay = -1, .inputs = -1};
     bool updated = true;
     for (int64_t i = 0; i < t->activities; i++) {
         struct activity *x = &t->activity[i];
         int node, given = x->mark - m->marks;
         if (given >= 0) {
             x->mark = -1;
-            if (x->play < 0) see_inputs(&f, i, given);
+            if (x->replay < 0) see_inputs(&f, i, given);
         } else if (x->mark >= 0) {
             bool update = mark_kind(m, x->mark, &node) == GRAPH_UPDATE;
             if (!update && updated) begin_step(&f, i);

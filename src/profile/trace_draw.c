@@ -21,7 +21,7 @@ static void end(struct drawing *d)
 {
     struct writer *w = &d->w;
     str_append(&w->s, "}");
-    if (w->s.len <= w->room) {
+    if (w->s.len <= w->limit) {
         w->events++;
         return;
     }
@@ -215,11 +215,11 @@ static void write_activities(struct drawing *d, int step)
     }
 }
 
-static void write_deeds(struct drawing *d, int step)
+static void write_actions(struct drawing *d, int step)
 {
     const struct profile_record *r = &d->p->record;
-    for (int64_t i = 0; i < r->deeds; i++) {
-        const struct profile_deed *x = &r->deed[i];
+    for (int64_t i = 0; i < r->actions; i++) {
+        const struct profile_action *x = &r->action[i];
         int row = x->mark < 0 ? -1 : d->row_of[x->mark];
         if (x->step != step || x->span.end_ns < x->span.start_ns) continue;
         begin(d, "X", TRACE_HOST, TRACE_DEEDS, x->span.start_ns);
@@ -240,8 +240,8 @@ static void write_deeds(struct drawing *d, int step)
 static void write_threads(struct drawing *d, int step)
 {
     const struct profile_record *r = &d->p->record;
-    for (int64_t i = 0; i < r->works; i++) {
-        const struct profile_work *x = &r->work[i];
+    for (int64_t i = 0; i < r->thread_spans; i++) {
+        const struct profile_thread_span *x = &r->thread_span[i];
         int row = d->row_of[x->mark];
         if (x->step != step || row < 0) continue;
         begin(d, "X", TRACE_HOST, TRACE_THREADS + x->thread, x->span.start_ns);
@@ -317,7 +317,7 @@ static void write_arrow(struct drawing *d, int64_t from_ns, int lane, int64_t to
         str_printf(&w->s, ",\"name\":\"launch\",\"cat\":\"launch\",\"id\":%lld%s,\"args\":{}}",
                    (long long)d->arrows, i ? ",\"bp\":\"e\"" : "");
     }
-    if (w->s.len <= w->room) {
+    if (w->s.len <= w->limit) {
         w->events += 2;
         d->arrows++;
         return;
@@ -350,9 +350,10 @@ static void write_arrows(struct drawing *d, int step)
     int64_t from = r->begin[step];
     bool each = false;
     if (d->p->engine->backend->host_memory || d->w.cut) return;
-    for (int64_t i = 0; i < r->deeds; i++) each |= r->deed[i].step == step && r->deed[i].mark >= 0;
-    for (int64_t i = 0; i < r->deeds; i++) {
-        const struct profile_deed *x = &r->deed[i];
+    for (int64_t i = 0; i < r->actions; i++)
+        each |= r->action[i].step == step && r->action[i].mark >= 0;
+    for (int64_t i = 0; i < r->actions; i++) {
+        const struct profile_action *x = &r->action[i];
         bool launches = x->part == RANDOM_STEP_STARTS && (x->mark >= 0) == each;
         if (x->step != step || !launches || x->span.end_ns < x->span.start_ns) continue;
         int64_t at = launched_by(r, step, x->mark, x->span.start_ns, &from);
@@ -426,8 +427,8 @@ static void find_origin(struct drawing *d, int first, int asked)
 {
     const struct profile_record *r = &d->p->record;
     d->origin = r->step[first].start_ns;
-    for (int64_t i = 0; i < r->deeds; i++) {
-        const struct profile_deed *x = &r->deed[i];
+    for (int64_t i = 0; i < r->actions; i++) {
+        const struct profile_action *x = &r->action[i];
         if (x->step >= first && x->step < first + asked && x->span.start_ns < d->origin)
             d->origin = x->span.start_ns;
     }
@@ -440,17 +441,18 @@ void drawing_init(struct drawing *d, const struct profile *p, int first, int ste
     describe_rows(d);
     choose_lanes(d, p->record.begin[first], p->record.end[first + steps - 1]);
     find_origin(d, first, steps);
-    for (int64_t i = 0; i < p->record.works; i++)
-        if (p->record.work[i].thread >= d->threads) d->threads = p->record.work[i].thread + 1;
+    for (int64_t i = 0; i < p->record.thread_spans; i++)
+        if (p->record.thread_span[i].thread >= d->threads)
+            d->threads = p->record.thread_span[i].thread + 1;
 }
 
-void drawing_step(struct drawing *d, int step, int64_t room)
+void drawing_step(struct drawing *d, int step, int64_t limit)
 {
-    d->w = (struct writer){.room = room};
+    d->w = (struct writer){.limit = limit};
     write_ranges(d, step);
     write_activities(d, step);
     write_ranks(d, step);
-    write_deeds(d, step);
+    write_actions(d, step);
     write_threads(d, step);
     write_arrows(d, step);
     write_counters(d, step);

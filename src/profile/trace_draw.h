@@ -7,10 +7,10 @@
 #include "profile/collect.h"
 #include "profile/trace_file.h"
 
-/* The text of one step, at most `room` bytes. */
+/* The text of one step, at most `limit` bytes. */
 struct writer {
     struct str s;
-    int64_t room, events, cut;
+    int64_t limit, events, cut;
     int64_t begun; /* offset of the event that is being written */
 };
 
@@ -42,7 +42,7 @@ struct drawing {
 void drawing_init(struct drawing *d, const struct profile *p, int first, int steps,
                   struct arena *a);
 /* Writes the step's events to d->w, the most important first: the limit cuts the last ones. */
-void drawing_step(struct drawing *d, int step, int64_t room);
+void drawing_step(struct drawing *d, int step, int64_t limit);
 /* The text as a JSON string with quotes. */
 const char *drawing_quoted(const char *text, struct arena *a);
 

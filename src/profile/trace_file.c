@@ -113,19 +113,19 @@ void trace_text(const struct profile *p, const struct trace_options *o, const ch
     drawing_init(&d, p, first, requested, &a);
     int ranks = p->communication ? p->communication->ranks : 0;
     int64_t head = HEAD + (int64_t)NAMES * d.threads + (int64_t)RANK_NAMES * ranks,
-            room = o->limit > head ? o->limit - head : 0;
+            left = o->limit > head ? o->limit - head : 0;
     struct str *step = ARENA_NEW(&a, struct str, requested);
     *said = (struct trace_said){0};
     for (int n = 0; n < requested; n++) {
         int at = next_step(p->shown_step, first, requested, n);
-        drawing_step(&d, at, room);
+        drawing_step(&d, at, left);
         if (n && d.w.cut) {
             said->missing = requested - n;
             str_release(&d.w.s);
             break;
         }
         step[at - first] = d.w.s;
-        room -= d.w.s.len;
+        left -= d.w.s.len;
         if (n == 0 || at < said->first) said->first = at;
         said->steps++;
         said->events += d.w.events;

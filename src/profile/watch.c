@@ -7,7 +7,7 @@
 #include "base/threads.h"
 
 /* Events are a ring of two halves: while one is recorded, the other is read. */
-enum { SPANS_MOST = 4096, WORKS_MOST = 1 << 19 };
+enum { SPANS_MOST = 4096, THREAD_SPANS_MOST = 1 << 19 };
 enum { EVENT_HALF = EVENT_STEPS / 2, EVENT_RING = 2 * EVENT_HALF };
 
 struct watch {
@@ -21,8 +21,8 @@ struct watch {
     struct mark_threads *threads;
     struct threads_watch watched;
     struct threads_span *span; /* of the threads in one kernel */
-    struct profile_work *work;
-    int64_t works, room;
+    struct profile_thread_span *thread_span;
+    int64_t thread_spans, span_capacity;
     struct host_watch *host;
     /* with events */
     int64_t first;           /* first activity of this step */
@@ -41,8 +41,8 @@ struct watch *watch_new(const struct marks *m, int steps, struct host_watch *hos
     w->step = ARENA_NEW(a, struct profile_span, steps);
     if (!e->backend->host_memory || e->communicator) return w;
     w->threads = ARENA_NEW(a, struct mark_threads, m->marks);
-    w->room = min_i64(2 * w->capacity * threads_count(), WORKS_MOST);
-    w->work = ARENA_NEW(a, struct profile_work, w->room);
+    w->span_capacity = min_i64(2 * w->capacity * threads_count(), THREAD_SPANS_MOST);
+    w->thread_span = ARENA_NEW(a, struct profile_thread_span, w->span_capacity);
     w->span = ARENA_NEW(a, struct threads_span, SPANS_MOST);
     return w;
 }
@@ -62,7 +62,7 @@ static void before_by_clock(void *user, const struct plan *p, int node)
     struct watch *w = user;
     struct activity *at = next(w, p, node);
     host_watch_before(w->host, at->mark);
-    w->watched = (struct threads_watch){.span = w->span, .room = SPANS_MOST};
+    w->watched = (struct threads_watch){.span = w->span, .capacity = SPANS_MOST};
     at->start_ns = clock_ns();
 }
 
@@ -79,23 +79,23 @@ static void note_threads(struct watch *w, const struct activity *at)
     t->regions += alone ? 1 : w->watched.regions;
 }
 
-static void add_work(struct watch *w, const struct activity *at, int thread, int64_t start,
-                     int64_t end)
+static void add_thread_span(struct watch *w, const struct activity *at, int thread, int64_t start,
+                            int64_t end)
 {
-    if (w->works == w->room) return; /* the trace shows fewer threads */
-    w->work[w->works++] = (struct profile_work){.mark = at->mark,
-                                                .thread = thread,
-                                                .step = w->steps,
-                                                .unseen = w->watched.unseen,
-                                                .span = {start, end}};
+    if (w->thread_spans == w->span_capacity) return; /* the trace shows fewer threads */
+    w->thread_span[w->thread_spans++] = (struct profile_thread_span){.mark = at->mark,
+                                                                     .thread = thread,
+                                                                     .step = w->steps,
+                                                                     .unseen = w->watched.unseen,
+                                                                     .span = {start, end}};
 }
 
 /* When each thread worked on a kernel; without a region of its own the calling thread did. */
-static void note_work(struct watch *w, const struct activity *at)
+static void add_thread_spans(struct watch *w, const struct activity *at)
 {
     for (int64_t i = 0; i < w->watched.spans; i++)
-        add_work(w, at, w->span[i].thread, w->span[i].start_ns, w->span[i].end_ns);
-    if (!w->watched.spans) add_work(w, at, 0, at->start_ns, at->end_ns);
+        add_thread_span(w, at, w->span[i].thread, w->span[i].start_ns, w->span[i].end_ns);
+    if (!w->watched.spans) add_thread_span(w, at, 0, at->start_ns, at->end_ns);
 }
 
 static enum status after_by_clock(void *user, const struct plan *, int)
@@ -106,7 +106,7 @@ static enum status after_by_clock(void *user, const struct plan *, int)
     host_watch_after(w->host);
     if (!w->threads) return ST_OK;
     note_threads(w, at);
-    note_work(w, at);
+    add_thread_spans(w, at);
     return ST_OK;
 }
 
@@ -201,6 +201,6 @@ void watch_take(struct watch *w, struct collected *ret)
     ret->step = w->step;
     ret->steps = w->steps;
     ret->threads = w->threads;
-    ret->work = w->work;
-    ret->works = w->works;
+    ret->thread_span = w->thread_span;
+    ret->thread_spans = w->thread_spans;
 }

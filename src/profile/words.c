@@ -19,13 +19,13 @@ struct writer {
     struct arena *a;
 };
 
-static void add(struct writer *s, const char *about, const char *text)
+static void add_sentence(struct writer *s, const char *about, const char *text)
 {
     BUG_IF(s->ret->words == WORDS_MOST, "too many sentences");
     s->ret->word[s->ret->words++] = (struct profile_word){about, text};
 }
 
-#define ADD(s, about, ...) add(s, about, arena_printf((s)->a, __VA_ARGS__))
+#define ADD(s, about, ...) add_sentence(s, about, arena_printf((s)->a, __VA_ARGS__))
 
 static double percent(double part, double whole)
 {
@@ -53,7 +53,7 @@ static void add_phases(struct writer *s)
         if (s->p->mean_ms[phase] > 0)
             text = arena_printf(s->a, "%s%s%s %s ms", text, *text ? ", " : "",
                                 phase_name((enum phase)phase), number(s, s->p->mean_ms[phase], 4));
-    add(s, "phases", *text ? arena_printf(s->a, "mean step: %s", text) : text);
+    add_sentence(s, "phases", *text ? arena_printf(s->a, "mean step: %s", text) : text);
 }
 
 /* Two digits, or whole percents from 100 on. */
@@ -202,7 +202,7 @@ static void add_matmuls(struct writer *s)
         text = arena_printf(
             s->a, "%s, %.3g %% of the whole step; the optimizer takes %.3g %% of the step", text,
             share_of(p, PHASES_ALL, FAMILY_MATMUL), share_of(p, PHASES_ALL, FAMILY_OPTIMIZER));
-    add(s, "matmuls", text);
+    add_sentence(s, "matmuls", text);
 }
 
 /* --- attention -------------------------------------------------------------------------------- */
@@ -315,7 +315,7 @@ static void add_threads(struct writer *s)
             s->a, "; the library's matmuls (%.3g %% of the step) do not report their threads",
             percent(unseen, p->step_ms.mean));
     if (p->threads == 1)
-        add(s, "threads", "one thread: there is no imbalance");
+        add_sentence(s, "threads", "one thread: there is no imbalance");
     else if (seen > 0)
         ADD(s, "threads",
             "%d threads are busy for %.3g %% of the time of Strobe's own kernels (%s ms) on "
@@ -472,9 +472,9 @@ static void add_rung(struct writer *s)
     const struct profile *p = s->p;
     rung_find(p, &r, s->a);
     if (!r.name) {
-        add(s, "next rung",
-            r.idle ? arena_printf(s->a, "none: %s would change no kernel", r.idle)
-                   : "none: this configuration makes every change of the ladder");
+        add_sentence(s, "next rung",
+                     r.idle ? arena_printf(s->a, "none: %s would change no kernel", r.idle)
+                            : "none: this configuration makes every change of the ladder");
         return;
     }
     const char *text = arena_printf(s->a, "%s (%s)", r.name, r.differs);
@@ -495,7 +495,7 @@ static void add_rung(struct writer *s)
             arena_printf(s->a, "%s%s%d kernel%s run%s on other types, %s ms%s", text,
                          r.gone || r.come ? "; " : ": ", r.retyped, plural(r.retyped),
                          r.retyped == 1 ? "s" : "", number(s, r.retyped_ms, 3), gain_words(s, &r));
-    add(s, "next rung", text);
+    add_sentence(s, "next rung", text);
 }
 
 struct profile_words words_of(const struct profile *p, struct arena *a)

@@ -1,4 +1,4 @@
-/* words.h - sentences that summarise a profile: the answers that readers look for first. */
+/* words.h - sentences that summarize a profile: the answers that readers look for first. */
 #ifndef PROFILE_WORDS_H
 #define PROFILE_WORDS_H
 
@@ -7,7 +7,7 @@
 enum { WORDS_MOST = 16 };
 
 struct profile_words {
-    struct profile_word *word; /* room for WORDS_MOST */
+    struct profile_word *word; /* space for WORDS_MOST */
     int words;
 };
 

@@ -16,7 +16,7 @@ static const char *by_counters(const struct run *run, int n, struct arena *a)
     return arena_printf(a, "%s.", words);
 }
 
-/* NVML's utilisation of memory tells how long it was in use, not how much of its bandwidth. */
+/* NVML's utilization of memory tells how long it was in use, not how much of its bandwidth. */
 static const char *by_plan(const struct run *run, int n, struct arena *a)
 {
     const char *words = "An estimate, by the FLOPs and bytes of the plan over the measured peaks:";

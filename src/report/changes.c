@@ -125,7 +125,7 @@ struct finding {
     struct arena *a;
 };
 
-static void add(struct finding *f, struct change c)
+static void add_change(struct finding *f, struct change c)
 {
     ARENA_GROW(f->a, f->ret->change, f->ret->n, f->capacity);
     f->ret->change[f->ret->n++] = c;
@@ -144,7 +144,7 @@ static void find_kept(struct finding *f, struct units *before, struct units *aft
             if (x->taken || y->taken || !same_place(x, y) || !same_kernel(x, y)) continue;
             x->taken = y->taken = true;
             struct change c = {CHANGE_KEPT, x->place, x->like->family, side_of(x), side_of(y), {0}};
-            add(f, c);
+            add_change(f, c);
         }
 }
 
@@ -188,7 +188,7 @@ static void find_replaced(struct finding *f, struct units *before, struct units 
         struct change c = {CHANGE_REPLACED, like.place, like.like->family, {0}, {0}, {0}};
         c.before = take_rest(before, &like, f->ret->before->chunks.n, f->a);
         c.after = take_rest(after, &like, f->ret->after->chunks.n, f->a);
-        add(f, c);
+        add_change(f, c);
     }
 }
 
@@ -199,7 +199,7 @@ static void find_alone(struct finding *f, const struct units *all, enum change_k
         if (u->taken) continue;
         struct change c = {kind, u->place, u->like->family, {0}, {0}, {0}};
         *(kind == CHANGE_VANISHED ? &c.before : &c.after) = side_of(u);
-        add(f, c);
+        add_change(f, c);
     }
 }
 
@@ -218,7 +218,7 @@ static void add_times(struct finding *f, const char *place, const char *family, 
     struct change c = {CHANGE_KEPT, place, profile_file_family(family), {0}, {0}, {0}};
     c.before = (struct change_side){place, before, 0, chunks_before};
     c.after = (struct change_side){place, after, 0, chunks_after};
-    add(f, c);
+    add_change(f, c);
 }
 
 static int largest_first(const void *a, const void *b)

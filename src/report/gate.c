@@ -19,8 +19,8 @@ static enum gate_outcome outcome_of(const struct judgement *s)
     return s->verdict.kind == VERDICT_SLOWER ? GATE_REGRESSION : GATE_PASSED;
 }
 
-static void add(struct gate *g, const char *subject, const char *what, enum gate_outcome outcome,
-                const char *text)
+static void add_outcome(struct gate *g, const char *subject, const char *what,
+                        enum gate_outcome outcome, const char *text)
 {
     g->one[g->n++] = (struct gate_case){subject, what, outcome, text};
     if (outcome > g->outcome) g->outcome = outcome;
@@ -31,7 +31,7 @@ static void add_speed(struct gate *g, const char *subject, const char *what,
 {
     const char *words = judge_words(s, g->baseline, a);
     if (!words) words = "has too few steps to tell its speed";
-    add(g, subject, what, outcome_of(s), arena_printf(a, "%s %s.", subject, words));
+    add_outcome(g, subject, what, outcome_of(s), arena_printf(a, "%s %s.", subject, words));
 }
 
 static void add_memory(struct gate *g, const char *subject, double before, double after,
@@ -39,10 +39,11 @@ static void add_memory(struct gate *g, const char *subject, double before, doubl
 {
     char was[32], is[32];
     if (!(before > 0 && after > 0)) return;
-    add(g, subject, "memory", after > before * VERDICT_LEAST ? GATE_REGRESSION : GATE_PASSED,
-        arena_printf(a, "%s has %s of planned memory, %s has %s (%+.1f %%).", subject,
-                     str_bytes(is, after), g->baseline, str_bytes(was, before),
-                     100 * (after / before - 1)));
+    add_outcome(g, subject, "memory",
+                after > before * VERDICT_LEAST ? GATE_REGRESSION : GATE_PASSED,
+                arena_printf(a, "%s has %s of planned memory, %s has %s (%+.1f %%).", subject,
+                             str_bytes(is, after), g->baseline, str_bytes(was, before),
+                             100 * (after / before - 1)));
 }
 
 /* A NaN is a regression, whatever the baseline did; a run that did not finish tells less. */
@@ -50,7 +51,8 @@ static void add_end(struct gate *g, const struct run *r, struct arena *a)
 {
     const char *text = compare_end(r, a);
     if (text)
-        add(g, r->name, "end", r->figures.nan_iter >= 0 ? GATE_REGRESSION : GATE_UNCERTAIN, text);
+        add_outcome(g, r->name, "end", r->figures.nan_iter >= 0 ? GATE_REGRESSION : GATE_UNCERTAIN,
+                    text);
 }
 
 struct gate gate_of(const struct comparison *runs, const struct changes *change, int changes,

@@ -23,7 +23,7 @@ struct finding {
     struct arena *a;
 };
 
-static void add(struct finding *f, struct found found)
+static void add_found(struct finding *f, struct found found)
 {
     ARENA_GROW(f->a, f->found, f->n, f->capacity);
     f->found[f->n++] = found;
@@ -83,7 +83,7 @@ static enum status add_dir(struct finding *f, char *dir, bool *ret)
     *ret = found.has_run || found.profile;
     if (!*ret && !found.bench) return ST_OK;
     if (!found.has_run && found.profile) found.name = last_word(dir, f->a);
-    add(f, found);
+    add_found(f, found);
     return ST_OK;
 }
 
@@ -108,12 +108,13 @@ static enum status add_dirs_in(struct finding *f, const char *folder)
 static enum status add_word(struct finding *f, char *word)
 {
     if (!file_exists(word)) {
-        add(f, (struct found){.dir = word, .has_run = true}); /* runs_read reports the error */
+        add_found(f,
+                  (struct found){.dir = word, .has_run = true}); /* runs_read reports the error */
         return ST_OK;
     }
     if (!file_is_dir(word)) {
         if (errno != ENOTDIR) return fail(ST_IO, "%s: %s", word, strerror(errno));
-        add(f, file_found(word, f->a));
+        add_found(f, file_found(word, f->a));
         return ST_OK;
     }
     int before = f->n;

@@ -321,7 +321,7 @@ static void check_machine(struct profile_file *p)
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-/* Describes the size of the model, so that profiles of different models are recognised. */
+/* Describes the size of the model, so that profiles of different models are recognized. */
 static const char *model_of(const struct profile_file *p, struct arena *a)
 {
     static const char *const words[] = {"layers", "heads", "channels", "tokens of context"};

@@ -177,7 +177,7 @@ static enum status run_one(struct trial *x, int precision, int head, int length,
     o.limit_ms = left > 0 ? left * work / (x->all - x->done) : 0;
     o.all_ms = x->limit_ms;
     o.before = length ? &x->cell[(at - 1) * ATTENTION_VARIANTS] : NULL;
-    o.room = room;
+    o.memory_limit = room;
     o.limited = r->limit || x->suite->limit;
     o.each = show;
     o.user = x;

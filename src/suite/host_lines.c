@@ -52,19 +52,19 @@ static const char *thread_name(int thread, struct arena *a)
 /* The part of a profiled step in which a call was made; NULL: none. Parts do not overlap, and the
  * list is in the order of their starts, with launches in between. The clocks of the two records
  * differ by a little, so the middle of the call counts. */
-static const struct profile_deed *part_of(const struct profile *p, const struct api_call *c)
+static const struct profile_action *part_of(const struct profile *p, const struct api_call *c)
 {
     const struct profile_record *r = &p->record;
-    int64_t middle = c->start_ns + (c->end_ns - c->start_ns) / 2, low = 0, high = r->deeds;
+    int64_t middle = c->start_ns + (c->end_ns - c->start_ns) / 2, low = 0, high = r->actions;
     while (low < high) {
         int64_t half = (low + high) / 2;
-        if (r->deed[half].span.start_ns <= middle)
+        if (r->action[half].span.start_ns <= middle)
             low = half + 1;
         else
             high = half;
     }
-    while (low > 0 && r->deed[low - 1].mark >= 0) low--;
-    const struct profile_deed *x = low ? &r->deed[low - 1] : NULL;
+    while (low > 0 && r->action[low - 1].mark >= 0) low--;
+    const struct profile_action *x = low ? &r->action[low - 1] : NULL;
     return x && x->step < p->steps && middle < x->span.end_ns ? x : NULL;
 }
 
@@ -73,7 +73,7 @@ static void add_calls(struct host_lines *h, struct host_line like, const struct 
     like.kind = api;
     for (int64_t i = 0; i < p->record.apis; i++) {
         const struct api_call *c = &p->record.api[i];
-        const struct profile_deed *part = part_of(p, c);
+        const struct profile_action *part = part_of(p, c);
         if (!part) continue;
         like.name = c->name;
         like.within = profile_part_name(p, part->part);
@@ -100,8 +100,8 @@ static void add_opening(struct host_lines *h, struct host_line like, const struc
 static void add_deeds(struct host_lines *h, struct host_line like, const struct profile *p)
 {
     const struct profile_record *r = &p->record;
-    for (int64_t i = 0; i < r->deeds; i++) {
-        const struct profile_deed *x = &r->deed[i];
+    for (int64_t i = 0; i < r->actions; i++) {
+        const struct profile_action *x = &r->action[i];
         bool launch = x->mark >= 0;
         if (x->span.end_ns < x->span.start_ns || x->step >= p->steps) continue;
         if (launch && r->apis) continue;
@@ -189,8 +189,8 @@ static bool waits(const struct api_call *c)
 static double host_ms(const struct profile *p)
 {
     int64_t ns = 0;
-    for (int64_t i = 0; i < p->record.deeds; i++) {
-        const struct profile_deed *x = &p->record.deed[i];
+    for (int64_t i = 0; i < p->record.actions; i++) {
+        const struct profile_action *x = &p->record.action[i];
         if (x->mark < 0 && x->step < p->steps) ns += length(&x->span);
     }
     return 1e-6 * (double)ns / p->steps;
@@ -227,8 +227,8 @@ static void add_callers(struct host_lines *h, struct host_line like, const struc
 static void add_part(struct host_lines *h, struct host_line like, const struct profile *p)
 {
     double waited = 0, step_ms = host_ms(p);
-    for (int64_t i = 0; i < p->record.deeds; i++) {
-        const struct profile_deed *x = &p->record.deed[i];
+    for (int64_t i = 0; i < p->record.actions; i++) {
+        const struct profile_action *x = &p->record.action[i];
         if (x->mark < 0 && x->part == RANDOM_STEP_WAITS && x->step < p->steps)
             waited += 1e-6 * (double)length(&x->span) / p->steps;
     }
@@ -242,8 +242,8 @@ static void add_workers(struct host_lines *h, struct host_line like, const struc
     double step_ms = p->step_ms.mean;
     for (int thread = 0; thread < p->threads; thread++) {
         double busy = 0, unseen = 0;
-        for (int64_t i = 0; i < p->record.works; i++) {
-            const struct profile_work *x = &p->record.work[i];
+        for (int64_t i = 0; i < p->record.thread_spans; i++) {
+            const struct profile_thread_span *x = &p->record.thread_span[i];
             if (x->step >= p->steps) continue;
             double ms = 1e-6 * (double)length(&x->span) / p->steps;
             if (x->unseen && x->thread != thread)

@@ -67,7 +67,7 @@ bool bpe_go_together(const struct bpe *b, uint32_t left, uint32_t right, uint32_
 bool bpe_is_made(const struct bpe *b, uint32_t rank);
 
 /* Encodes a fragment of n bytes, 1 to BPE_SHORT_MOST, as at most n ranks and returns their number.
- * The time grows with n squared; walk.h encodes longer fragments. */
+ * The time grows with n squared; bpe_long.h encodes longer fragments. */
 enum { BPE_SHORT_MOST = 128 };
 int bpe_merge_short(const struct bpe *b, const char *text, int n, uint32_t *ret);
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-void encode_open(struct encode *e, const struct tokenizer *t, struct bpe_walk *w, bool special,
+void encode_open(struct encode *e, const struct tokenizer *t, struct bpe_long *w, bool special,
                  int cache_bits)
 {
     *e = (struct encode){t, special, encoder_open(&t->bpe, w, cache_bits)};
@@ -19,7 +19,7 @@ void encode_close(struct encode *e)
 static void append_text(struct encode *e, const char *text, int64_t bytes, struct str *ids)
 {
     int id_bytes = bpe_id_bytes(&e->t->bpe);
-    char *to = str_room(ids, (bytes + ENCODER_PADDING) * id_bytes);
+    char *to = str_reserve(ids, (bytes + ENCODER_PADDING) * id_bytes);
     ids->len += encoder_run(e->encoder, text, bytes, to) * id_bytes;
 }
 
@@ -29,7 +29,7 @@ void encode_append(struct encode *e, const char *text, int64_t bytes, struct str
     int id_bytes = bpe_id_bytes(&e->t->bpe);
     for (int64_t at; e->special && (at = tokenizer_find_special(e->t, text, bytes, &s)) >= 0;) {
         append_text(e, text, at, ids);
-        memcpy(str_room(ids, id_bytes), &s->id, (size_t)id_bytes);
+        memcpy(str_reserve(ids, id_bytes), &s->id, (size_t)id_bytes);
         ids->len += id_bytes;
         text += at + s->text.length;
         bytes -= at + s->text.length;

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "text/tokenizer.h"
 
-struct bpe_walk;
+struct bpe_long;
 
 /* Each thread needs its own. */
 struct encode {
@@ -14,8 +14,8 @@ struct encode {
     struct encoder *encoder;
 };
 
-/* `w` belongs to the tables of `t` (walk.h); both must outlive `e`. `cache_bits`: encoder.h. */
-void encode_open(struct encode *e, const struct tokenizer *t, struct bpe_walk *w, bool special,
+/* `w` belongs to the tables of `t` (bpe_long.h); both must outlive `e`. `cache_bits`: encoder.h. */
+void encode_open(struct encode *e, const struct tokenizer *t, struct bpe_long *w, bool special,
                  int cache_bits);
 void encode_close(struct encode *e);
 /* Appends the ids of a text, little-endian, bpe_id_bytes bytes each. ENCODER_PADDING (encoder.h)

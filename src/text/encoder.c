@@ -54,12 +54,12 @@ struct fragment {
 
 struct encoder {
     const struct bpe *bpe;
-    struct bpe_walk *walk;
+    struct bpe_long *bpe_long;
     struct bucket *cache;
     int bucket_bits;
     struct phrase *phrases;
-    uint32_t *long_ranks; /* room for the ranks of the longest fragment so far */
-    int64_t long_room;
+    uint32_t *long_ranks; /* space for the ranks of the longest fragment so far */
+    int64_t long_capacity;
     int fragments;
     struct fragment fragment[BATCH];
     struct word word[BATCH];
@@ -67,13 +67,13 @@ struct encoder {
     uint64_t begins[WINDOW];
 };
 
-struct encoder *encoder_open(const struct bpe *b, struct bpe_walk *w, int cache_bits)
+struct encoder *encoder_open(const struct bpe *b, struct bpe_long *w, int cache_bits)
 {
     BUG_IF(cache_bits < 2, "a cache of 2^%d words", cache_bits);
     struct encoder *e = HEAP_NEW(struct encoder, 1);
     int64_t bytes = (int64_t)sizeof(struct entry) << cache_bits;
     e->bpe = b;
-    e->walk = w;
+    e->bpe_long = w;
     e->bucket_bits = cache_bits - 1;
     e->cache = heap_aligned(bytes < HUGE_PAGE ? 64 : HUGE_PAGE, bytes);
     if (bytes >= HUGE_PAGE) madvise(e->cache, (size_t)bytes, MADV_HUGEPAGE); /* before first use */
@@ -148,14 +148,14 @@ static inline int64_t miss(struct encoder *e, int i, void *ret, bool wide)
 
 static int64_t encode_long(struct encoder *e, const struct fragment *f, void *ret, bool wide)
 {
-    if (f->bytes > e->long_room) {
-        e->long_room = f->bytes;
+    if (f->bytes > e->long_capacity) {
+        e->long_capacity = f->bytes;
         free(e->long_ranks);
         e->long_ranks = heap_alloc(f->bytes * (int64_t)sizeof *e->long_ranks);
     }
     int64_t n = f->bytes <= BPE_SHORT_MOST
                     ? bpe_merge_short(e->bpe, f->text, (int)f->bytes, e->long_ranks)
-                    : walk_merge(e->walk, f->text, f->bytes, e->long_ranks);
+                    : bpe_long_merge(e->bpe_long, f->text, f->bytes, e->long_ranks);
     for (int64_t k = 0; k < n; k++) {
         uint32_t id = e->bpe->id[e->long_ranks[k]];
         if (wide)

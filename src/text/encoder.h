@@ -7,18 +7,18 @@
 #ifndef TEXT_ENCODER_H
 #define TEXT_ENCODER_H
 
-#include "text/walk.h"
+#include "text/bpe_long.h"
 
 struct encoder;
 
 /* `cache_bits` >= 2: the cache has 2^cache_bits words of 32 bytes; ENCODER_CACHE is a good choice.
  * `b` and `w`, which encoders may share, must outlive the encoder. */
 enum { ENCODER_CACHE = 18, ENCODER_PADDING = 16 };
-struct encoder *encoder_open(const struct bpe *b, struct bpe_walk *w, int cache_bits);
+struct encoder *encoder_open(const struct bpe *b, struct bpe_long *w, int cache_bits);
 void encoder_close(struct encoder *e);
 
 /* Encodes a text of `bytes` bytes and returns the number of ids, at most `bytes`. ENCODER_PADDING
- * bytes after the text must be readable. `ret` must have room for bytes + ENCODER_PADDING ids of
+ * bytes after the text must be readable. `ret` must have space for bytes + ENCODER_PADDING ids of
  * bpe_id_bytes bytes. The text may contain any bytes. */
 int64_t encoder_run(struct encoder *e, const char *text, int64_t bytes, void *ret);
 

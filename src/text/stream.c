@@ -15,7 +15,7 @@ struct place {
     enum status status;
     struct failure why;
     char *text;
-    int64_t room;
+    int64_t capacity;
     struct stream_unit unit;
 };
 
@@ -36,17 +36,17 @@ struct running {
     bool part_ended;
 };
 
-static void ensure_room(struct place *p, int64_t bytes)
+static void ensure_capacity(struct place *p, int64_t bytes)
 {
-    if (p->room >= bytes) return;
-    p->room = bytes;
+    if (p->capacity >= bytes) return;
+    p->capacity = bytes;
     p->text = heap_resize(p->text, bytes + STREAM_PADDING);
 }
 
 /* Reads until there are `want` bytes or the part ends. */
 static enum status read_to(struct running *r, struct place *p, int64_t want, int64_t *bytes)
 {
-    ensure_room(p, want);
+    ensure_capacity(p, want);
     while (*bytes < want && !r->part_ended) {
         int64_t n;
         if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
@@ -81,7 +81,7 @@ static enum status read_unit(struct running *r, struct place *p, bool *ret_last)
 {
     int64_t bytes = r->rest.len, cut = 0;
     bool more = false;
-    ensure_room(p, bytes);
+    ensure_capacity(p, bytes);
     if (bytes) memcpy(p->text, r->rest.data, (size_t)bytes);
     r->rest.len = 0;
     for (int i = 0; i < STREAM_OUTPUTS; i++) p->unit.made[i].len = 0;

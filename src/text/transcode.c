@@ -14,7 +14,7 @@
 
 struct transcoding {
     const struct transcode *t;
-    struct bpe_walk *walk;
+    struct bpe_long *bpe_long;
     int64_t read, lines;
     bool begun; /* something was written, so a blank must come first */
 };
@@ -90,7 +90,7 @@ static void *open_worker(void *user)
 {
     const struct transcoding *x = user;
     struct worker *w = HEAP_NEW(struct worker, 1);
-    encode_open(&w->encode, x->t->tokenizer, x->walk, x->t->special, ENCODER_CACHE);
+    encode_open(&w->encode, x->t->tokenizer, x->bpe_long, x->t->special, ENCODER_CACHE);
     return w;
 }
 
@@ -119,7 +119,7 @@ static int64_t write_id(uint32_t id, char *ret)
 static void append_words(const struct worker *w, struct str *made)
 {
     int64_t n = w->ids.len / bpe_id_bytes(&w->encode.t->bpe);
-    char *begin = str_room(made, n * (ID_DIGITS + 1)), *at = begin;
+    char *begin = str_reserve(made, n * (ID_DIGITS + 1)), *at = begin;
     for (int64_t i = 0; i < n; i++) {
         *at++ = ' ';
         at += write_id(encode_id(w->encode.t, &w->ids, i), at);
@@ -130,7 +130,7 @@ static void append_words(const struct worker *w, struct str *made)
 static void append_list(const struct worker *w, struct str *made)
 {
     int64_t n = w->ids.len / bpe_id_bytes(&w->encode.t->bpe);
-    char *begin = str_room(made, n * (ID_DIGITS + 2)), *at = begin;
+    char *begin = str_reserve(made, n * (ID_DIGITS + 2)), *at = begin;
     for (int64_t i = 0; i < n; i++) {
         if (i) {
             *at++ = ',';
@@ -179,7 +179,7 @@ static int64_t cut_text(void *user, const char *text, int64_t bytes, struct stre
     return u->ends ? bytes : encode_cut(x->t->tokenizer, x->t->special, text, bytes);
 }
 
-static enum status run(struct transcoding *x, struct stream s)
+static enum status run_stream(struct transcoding *x, struct stream s)
 {
     s.name = x->t->in_name;
     s.user = x;
@@ -192,13 +192,13 @@ static enum status run(struct transcoding *x, struct stream s)
 
 enum status tokenize(const struct transcode *t)
 {
-    struct transcoding x = {.t = t, .walk = walk_open(&t->tokenizer->bpe)};
+    struct transcoding x = {.t = t, .bpe_long = bpe_long_open(&t->tokenizer->bpe)};
     struct stream s = {.cut = t->form == FORM_JSONL ? cut_lines : cut_text,
                        .work = encode_unit,
                        .open = open_worker,
                        .close = close_worker};
-    enum status st = run(&x, s);
-    walk_close(x.walk);
+    enum status st = run_stream(&x, s);
+    bpe_long_close(x.bpe_long);
     return st == ST_OK && t->form == FORM_WORDS ? write_all(t, "\n", 1) : st;
 }
 
@@ -290,5 +290,5 @@ enum status detokenize(const struct transcode *t)
     struct transcode back = *t;
     struct transcoding x = {.t = &back, .begun = true};
     struct stream s = {.cut = t->form == FORM_JSONL ? cut_lines : cut_ids, .work = decode_unit};
-    return run(&x, s);
+    return run_stream(&x, s);
 }

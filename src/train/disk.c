@@ -51,7 +51,7 @@ enum status disk_check(struct trainer *t)
     struct statvfs fs;
     int there;
     int64_t taken, left = c->max_iters - t->iter, one = checkpoint_bytes(t);
-    char need[32], each[32], room[32] = "an unknown amount";
+    char need[32], each[32], available[32] = "an unknown amount";
     TRY(existing(t->run.lock.path, &there, &taken));
     int64_t kept = ceil_div(left, c->eval_interval);
     if (config_resumes(t->config)) kept += there;
@@ -59,16 +59,16 @@ enum status disk_check(struct trainer *t)
     int64_t total = kept * one + left / c->log_interval * LINE + TEXTS, space = INT64_MAX;
     if (statvfs(t->run.lock.path, &fs) == 0 && fs.f_blocks) {
         space = (int64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * (int64_t)fs.f_frsize + taken;
-        str_bytes(room, (double)space);
+        str_bytes(available, (double)space);
     }
     str_bytes(need, (double)total);
     str_bytes(each, (double)one);
     snprintf(t->disk_words, sizeof t->disk_words,
              "disk         %lld checkpoint%s of %s, and the log: %s of %s free\n", (long long)kept,
-             kept == 1 ? "" : "s", each, need, room);
+             kept == 1 ? "" : "s", each, need, available);
     if (total <= space) return ST_OK;
     return fail(ST_FULL,
                 "this run will write %s to %s (%lld checkpoint%s of %s at a time, and its log), "
-                "and %s are free there: make room, or choose an --out_dir on another disk",
-                need, t->run.lock.path, (long long)kept, kept == 1 ? "" : "s", each, room);
+                "and %s are free there: free some space, or choose an --out_dir on another disk",
+                need, t->run.lock.path, (long long)kept, kept == 1 ? "" : "s", each, available);
 }

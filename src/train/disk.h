@@ -4,7 +4,7 @@
 
 #include "train/trainer.h"
 
-/* Sets t->disk_words; ST_FULL if the file system has less room, with that of the checkpoints that
+/* Sets t->disk_words; ST_FULL if the file system has less free space, with that of the checkpoints that
  * are replaced. After the tensors of `t` are known, before anything of an older run is removed. */
 enum status disk_check(struct trainer *t);
 

@@ -58,8 +58,8 @@ static enum status check_finite(double loss)
 
 /* The losses of `count` batches, `stride` apart; on a GPU each batch starts before the previous one
  * ends. With `progress`, it stops if the user interrupts it or if a loss is not finite. */
-static enum status run(struct evaluator *v, int64_t first, int64_t stride, int64_t count,
-                       float *ret_loss, struct progress *progress)
+static enum status run_batches(struct evaluator *v, int64_t first, int64_t stride, int64_t count,
+                               float *ret_loss, struct progress *progress)
 {
     int64_t ahead = v->hooks.after ? 0 : sequence_lookahead(&v->sequence);
     for (int64_t k = 0; k < count + ahead; k++) {
@@ -88,7 +88,7 @@ static enum status run_together(struct evaluator *v, int64_t first, int64_t rank
     enum status st = ST_OK;
     for (int64_t k = 0; k < min_i64(EVALUATOR_ROUND, ceil_div(left, ranks)) && st == ST_OK; k++) {
         int64_t mine = min_i64(k * ranks + rank, left - 1);
-        st = run(v, first + mine, 1, 1, ret_loss + k, NULL);
+        st = run_batches(v, first + mine, 1, 1, ret_loss + k, NULL);
     }
     return st;
 }
@@ -103,7 +103,7 @@ enum status evaluator_join(struct evaluator *v, int64_t iter, int64_t first, flo
     v->iter = iter;
     enum status st = shards_weights(v->sequence.engine->program.config)
                          ? run_together(v, first, ranks, left, mine)
-                         : run(v, first + rank, ranks, count, mine, NULL);
+                         : run_batches(v, first + rank, ranks, count, mine, NULL);
     if (st == ST_OK) return communicator_gather(c, mine, sizeof mine, ret_loss);
     communicator_fail(c, st);
     return st;
@@ -142,8 +142,8 @@ enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPL
     progress.inner = true;
     v->iter = iter;
     for (int split = 0; split < SPLIT_COUNT; split++) v->targets[split] = v->text_bytes[split] = 0;
-    enum status st =
-        many ? run_rounds(v, iter, loss, &progress) : run(v, 0, 1, batches, loss, &progress);
+    enum status st = many ? run_rounds(v, iter, loss, &progress)
+                          : run_batches(v, 0, 1, batches, loss, &progress);
     if (st != ST_OK) {
         sequence_drop(&v->sequence);
         if (st != ST_INTERRUPTED) st = fail_in(st, "evaluation at iteration %lld", (long long)iter);

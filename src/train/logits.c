@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Runs a window that begins with the ids; later tokens have no effect, as attention is causal. */
-static enum status run(struct sequence *q, const int32_t *ids, int64_t n, int64_t T,
-                       struct arena *a)
+static enum status run_window(struct sequence *q, const int32_t *ids, int64_t n, int64_t T,
+                              struct arena *a)
 {
     int32_t *tokens = ARENA_NEW(a, int32_t, T), *positions = ARENA_NEW(a, int32_t, T);
     memcpy(tokens, ids, (size_t)n * sizeof *ids);
@@ -40,7 +40,7 @@ enum status logits_write(struct engine *e, const int32_t *ids, int64_t n, const 
     struct sequence q;
     struct file_writer w = {0};
     sequence_init_plan(&q, e, GRAPH_LOGITS, NULL, a);
-    enum status st = run(&q, ids, n, m->config.block_size, a);
+    enum status st = run_window(&q, ids, n, m->config.block_size, a);
     if (st == ST_OK) st = file_writer_open(&w, path);
     if (st == ST_OK) write_header(w.stream, n, m->vocab);
     bool opened = st == ST_OK;

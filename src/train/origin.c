@@ -10,36 +10,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Replaces the path of a run by the path of its newest intact checkpoint; keeps any other word. */
-static enum status resolve(const char **word, struct arena *a)
+/* Replaces the path of a run by the path of its newest intact checkpoint; keeps any other. */
+static enum status resolve(const char **source, struct arena *a)
 {
     struct checkpoint c;
     bool found;
-    if (!file_is_dir(*word)) return ST_OK;
-    if (file_exists(arena_printf(a, "%s/state.json", *word))) return checkpoint_open(*word, a, &c);
-    if (!file_exists(arena_printf(a, "%s/ckpt", *word))) return ST_OK;
-    TRY(checkpoint_find(*word, false, a, &c, &found));
+    if (!file_is_dir(*source)) return ST_OK;
+    if (file_exists(arena_printf(a, "%s/state.json", *source)))
+        return checkpoint_open(*source, a, &c);
+    if (!file_exists(arena_printf(a, "%s/ckpt", *source))) return ST_OK;
+    TRY(checkpoint_find(*source, false, a, &c, &found));
     if (!found)
         return fail(ST_USAGE, "init_from=%s: this run has no checkpoint yet: continue it first",
-                    *word);
-    *word = c.path;
+                    *source);
+    *source = c.path;
     return ST_OK;
 }
 
-enum status origin_find(struct exchange_model *m, const char *word, struct arena *a)
+enum status origin_find(struct exchange_model *m, const char *source, struct arena *a)
 {
-    TRY(resolve(&word, a));
-    return exchange_open(m, word, a);
+    TRY(resolve(&source, a));
+    return exchange_open(m, source, a);
 }
 
-enum status origin_config(const char *word, struct config_model *ret, struct arena *a)
+enum status origin_config(const char *source, struct config_model *ret, struct arena *a)
 {
-    TRY(resolve(&word, a));
-    return exchange_config(word, ret, a);
+    TRY(resolve(&source, a));
+    return exchange_config(source, ret, a);
 }
 
 struct differences {
-    const char *word;
+    const char *source;
     enum status st;
 };
 
@@ -53,17 +54,17 @@ static void compare_key(void *user, const char *key, const char *in_file, const 
             d->st = fail(ST_USAGE,
                          "init_from=%s has positions for block_size = %s, not %s: set block_size "
                          "to that or less, or leave it out",
-                         d->word, in_file, here);
+                         d->source, in_file, here);
         return;
     }
-    d->st = fail(ST_USAGE, "init_from=%s has %s = %s, not %s: leave %s out", d->word, key, in_file,
-                 here, key);
+    d->st = fail(ST_USAGE, "init_from=%s has %s = %s, not %s: leave %s out", d->source, key,
+                 in_file, here, key);
 }
 
-enum status origin_check_keys(const char *word, const struct config_model *file,
+enum status origin_check_keys(const char *source, const struct config_model *file,
                               const struct config *c)
 {
-    struct differences d = {word, ST_OK};
+    struct differences d = {source, ST_OK};
     struct config other = *c;
     other.model = *file;
     other.model.dropout = c->model.dropout;
@@ -112,9 +113,9 @@ static enum status check_optimizer(const struct exchange_model *m, const struct 
                 m->path, theirs->name, ours->name);
 }
 
-enum status origin_resolve(const char *word, const char **ret, struct arena *a)
+enum status origin_resolve(const char *source, const char **ret, struct arena *a)
 {
-    const char *path = word;
+    const char *path = source;
     TRY(resolve(&path, a));
     char *found = exchange_is_path(path, a) ? realpath(path, NULL) : NULL;
     *ret = found ? arena_strdup(a, found) : path;

@@ -13,17 +13,17 @@
 
 /* Sets the model keys in `ret` to those of the file. Call it before reading a configuration, which
  * may change some of these keys. */
-enum status origin_config(const char *word, struct config_model *ret, struct arena *a);
+enum status origin_config(const char *source, struct config_model *ret, struct arena *a);
 /* ST_USAGE if a model key of `c` does not fit the weights of the file. dropout and pad_vocab may
  * differ, and block_size may be smaller. */
-enum status origin_check_keys(const char *word, const struct config_model *file,
+enum status origin_check_keys(const char *source, const struct config_model *file,
                               const struct config *c);
 
-/* Opens the model that `word` names; for a run, its last checkpoint. */
-enum status origin_find(struct exchange_model *m, const char *word, struct arena *a);
-/* A word with the same meaning that does not depend on the current folder: the name of a published
+/* Opens the model that `source` names; for a run, its last checkpoint. */
+enum status origin_find(struct exchange_model *m, const char *source, struct arena *a);
+/* A source of the same meaning that does not depend on the current folder: the name of a published
  * model, or an absolute path; for a run, the path of its last checkpoint. */
-enum status origin_resolve(const char *word, const char **ret, struct arena *a);
+enum status origin_resolve(const char *source, const char **ret, struct arena *a);
 /* Opens the result of origin_resolve and checks it against the configuration and the vocabulary of
  * the data set. ST_USAGE if the model has other tokens. A warning if the data set consists of ids
  * only and has far fewer tokens than the model. */

@@ -25,7 +25,7 @@ static enum status move_range(struct communicator *c, const struct engine *e, en
 {
     const struct config *config = e->program.config;
     const struct model *m = &e->program.model;
-    float *whole = first ? first - m->parameter[0].offset : NULL;
+    float *all = first ? first - m->parameter[0].offset : NULL;
     float *buffer = HEAP_NEW(float, shard_longest(config, m));
     enum status st = ST_OK;
     for (int64_t k = 0; k < shard_buckets(config, m); k++) {
@@ -35,9 +35,9 @@ static enum status move_range(struct communicator *c, const struct engine *e, en
             TRY_OUT(st, weights_fetch_shard(e, s, k, buffer));
             TRY_OUT(st, communicator_start(c, COLLECTIVE_ALL_GATHER, buffer, b.elements));
             TRY_OUT(st, communicator_wait(c, buffer));
-            if (whole) memcpy(whole + b.first, buffer, bytes);
+            if (all) memcpy(all + b.first, buffer, bytes);
         } else {
-            if (whole) memcpy(buffer, whole + b.first, bytes);
+            if (all) memcpy(buffer, all + b.first, bytes);
             TRY_OUT(st, communicator_broadcast(c, buffer, b.elements));
             TRY_OUT(st, weights_bring_shard(e, s, k, buffer));
         }

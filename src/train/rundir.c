@@ -82,13 +82,13 @@ enum status rundir_look(const char *dir, bool *ret_has_run)
     TRY(own_check_links(dir, true));
     enum status st = own_look(dir, OWN_RUN, &scratch, &f);
     const char *other = f.foreign ? f.foreign : f.unlike;
-    if (st == ST_OK && !f.recognised && other)
+    if (st == ST_OK && !f.recognized && other)
         st =
             fail(ST_USAGE,
                  "%s/%s is not part of a Strobe run: choose an empty or a new folder for --out_dir",
                  dir, other);
     arena_release(&scratch);
-    if (st == ST_OK) *ret_has_run = f.recognised;
+    if (st == ST_OK) *ret_has_run = f.recognized;
     return st;
 }
 

@@ -47,7 +47,7 @@ void sampler_start(struct sampler *s, int64_t text, const int32_t *prompt, int64
 }
 
 /* Feeds n tokens of the window, from number `first` on, and runs. */
-static enum status run(struct sampler *s, struct sequence *q, int64_t first, int64_t n)
+static enum status run_tokens(struct sampler *s, struct sequence *q, int64_t first, int64_t n)
 {
     int64_t bytes = n * (int64_t)sizeof(int32_t);
     TRY(sequence_feed(q, 0, "tokens", s->window + first, bytes));
@@ -68,13 +68,13 @@ static enum status read_logits(struct sampler *s, enum graph_kind kind, int64_t 
  * token (zeros or an older text) have no effect. */
 static enum status run_window(struct sampler *s)
 {
-    TRY(run(s, &s->window_logits, 0, s->T));
+    TRY(run_tokens(s, &s->window_logits, 0, s->T));
     return read_logits(s, GRAPH_LOGITS, s->length - 1);
 }
 
 static enum status run_cached(struct sampler *s)
 {
-    for (; s->cached < s->length; s->cached++) TRY(run(s, &s->decode, s->cached, 1));
+    for (; s->cached < s->length; s->cached++) TRY(run_tokens(s, &s->decode, s->cached, 1));
     return read_logits(s, GRAPH_DECODE, 0);
 }
 

@@ -40,23 +40,24 @@ static void set_working(struct trainer *t, bool working)
 }
 
 /* Passes on the status of writing a line. */
-static enum status logged(struct trainer *t, enum status st)
+static enum status note_log_status(struct trainer *t, enum status st)
 {
-    t->whole |= st != ST_OK;
+    t->savable |= st != ST_OK;
     return st;
 }
 
 /* Passes on a status: that of a file of the data leaves the weights as they are. */
-static enum status fed(struct trainer *t, enum status st)
+static enum status note_data_status(struct trainer *t, enum status st)
 {
-    t->whole |= is_of_files(st);
+    t->savable |= is_of_files(st);
     return st;
 }
 
 static enum status log_samples(struct trainer *t, bool all)
 {
     struct gauge_reading r;
-    while (t->gauge && gauge_take(t->gauge, all, &r)) TRY(logged(t, runlog_sample(&t->log, &r)));
+    while (t->gauge && gauge_take(t->gauge, all, &r))
+        TRY(note_log_status(t, runlog_sample(&t->log, &r)));
     return ST_OK;
 }
 
@@ -152,7 +153,7 @@ static enum status take_turn(struct trainer *t)
     struct turn_report report = {t->config->train.max_iters - t->iter, isnan(ms) ? 0 : ms};
     struct run_turn line = {t->iter - 1, (double)t->turn.of, (double)t->turn.number,
                             (double)(t->iter - t->turn_first), ms};
-    if (t->turn.number > 0 && line.iters > 0) TRY(logged(t, runlog_turn(&t->log, &line)));
+    if (t->turn.number > 0 && line.iters > 0) TRY(note_log_status(t, runlog_turn(&t->log, &line)));
     TRY(log_samples(t, true));
     TRY(explain(t, finish_save(t))); /* the others have the machine to themselves */
     progress_pause(&t->progress);
@@ -179,7 +180,7 @@ static enum status bring_log(struct trainer *t)
     enum status st = runlog_flush(&t->log);
     if (st == ST_OK) st = runlog_sync(&t->log);
     t->log_failed = st != ST_OK;
-    return logged(t, st);
+    return note_log_status(t, st);
 }
 
 /* Where the host has copies of the weights, steps go on while the checkpoint is written; where the
@@ -247,7 +248,7 @@ static enum status evaluate(struct trainer *t)
     struct run_summary *s = &t->summary;
     if (t->gauge) gauge_at(t->gauge, t->iter);
     int64_t since_ns = clock_ns();
-    TRY(fed(t, evaluator_run(&t->evaluator, t->iter, loss)));
+    TRY(note_data_status(t, evaluator_run(&t->evaluator, t->iter, loss)));
     spend(t, WALL_EVALUATION, since_ns);
     TRY(log_samples(t, true));
     bool best = loss[SPLIT_VAL] < s->best_val_loss; /* no NaN */
@@ -260,7 +261,7 @@ static enum status evaluate(struct trainer *t)
     s->final_train_loss = loss[SPLIT_TRAIN];
     s->final_val_loss = loss[SPLIT_VAL];
     struct run_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
-    enum status st = logged(t, runlog_eval(&t->log, &line));
+    enum status st = note_log_status(t, runlog_eval(&t->log, &line));
     if (st == ST_OK) st = check_finite(t, loss);
     if (st == ST_OK && t->iter > 0)
         st = save_timed(t, false); /* first: a reader of messages may be slow */
@@ -288,7 +289,7 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
                                 .mfu = mfu};
         if (t->peak_flops > 0) line.plan_flops = t->facts.flops / (ms * 1e-3) / t->peak_flops;
         if (t->peak_bytes > 0) line.plan_bytes = t->facts.bytes / (ms * 1e-3) / t->peak_bytes;
-        TRY(logged(t, runlog_step(&t->log, &line)));
+        TRY(note_log_status(t, runlog_step(&t->log, &line)));
     }
     TRY(log_samples(t, false));
     if (t->gauge) gauge_print_last(t->gauge, gauges, sizeof gauges);
@@ -306,7 +307,7 @@ static bool must_stop(void)
     return interrupt_noted() || heap_low();
 }
 
-/* How much of a reason leaves room for the command after it. */
+/* How much of a reason leaves space for the command after it. */
 static int reason_bytes(const struct trainer *t)
 {
     enum { LEAST = 60, WORDS = 240 };
@@ -334,7 +335,7 @@ static enum status stop_and_save(struct trainer *t)
 
 /* A line of the log could not be written, because the disk is full, say, or a batch not be read.
  * The checkpoint may still fit; if not, the message of the first failure is the one to report. */
-static enum status save_whole(struct trainer *t, enum status st)
+static enum status save_and_fail(struct trainer *t, enum status st)
 {
     struct failure first;
     fail_keep(&first);
@@ -376,8 +377,8 @@ static enum status run_to(struct trainer *t, int64_t last)
         while (started < last && started - t->iter <= lookahead && stopped == ST_OK &&
                !must_stop()) {
             if (started == t->iter) since_ns = clock_ns();
-            stopped = fed(t, learner_start(l, started));
-            if (stopped != ST_OK && !t->whole) return stopped;
+            stopped = note_data_status(t, learner_start(l, started));
+            if (stopped != ST_OK && !t->savable) return stopped;
             if (stopped == ST_OK)
                 started++;
             else
@@ -389,7 +390,7 @@ static enum status run_to(struct trainer *t, int64_t last)
         if (t->gauge) gauge_at(t->gauge, t->iter);
         if (warm && !t->working) set_working(t, t->working = true);
         enum status st = learner_finish(l, t->iter, &s);
-        t->whole &= st == ST_OK; /* weights that are not numbers are not saved */
+        t->savable &= st == ST_OK; /* weights that are not numbers are not saved */
         if (st != ST_OK && stopped != ST_OK) log_warning("%s", first.message);
         TRY(st);
         t->gauged += warm;
@@ -457,7 +458,7 @@ static enum status loop(struct trainer *t)
         bool last = t->iter == t->config->train.max_iters;
         enum status st = loop_once(t);
         if (st != ST_OK) note_end(t, st);
-        if (st != ST_OK && t->whole) return save_whole(t, st);
+        if (st != ST_OK && t->savable) return save_and_fail(t, st);
         TRY(st);
         done = last;
     }

@@ -70,7 +70,7 @@ struct trainer {
     bool log_failed;      /* the last checkpoint is newer than the log on the disk */
     const char *run_word; /* the directory, as a shell reads it */
     const char *advice;   /* of the sentence for lack of memory */
-    bool whole;           /* only a file of the log or the data failed: the weights can be saved */
+    bool savable;         /* only a file of the log or the data failed: the weights can be saved */
 };
 
 struct trainer_options {

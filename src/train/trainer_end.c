@@ -8,7 +8,7 @@
 #include <math.h>
 #include <unistd.h>
 
-/* Model FLOPs utilisation of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
+/* Model FLOPs utilization of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
  * a formula the plan's, over the measured peak. Above 1: the peak was measured too low. NAN: the
  * peak is unknown. */
 double trainer_mfu(const struct trainer *t, double ms)

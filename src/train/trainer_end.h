@@ -5,7 +5,7 @@
 
 #include "train/trainer.h"
 
-/* Model FLOPs utilisation of steps that take `ms`; NAN: the peak is unknown. */
+/* Model FLOPs utilization of steps that take `ms`; NAN: the peak is unknown. */
 double trainer_mfu(const struct trainer *t, double ms);
 /* Fills the summary from the times of the steps and the telemetry. */
 void trainer_summarize(struct trainer *t);

@@ -311,7 +311,7 @@ static enum status check_and_begin(struct trainer *t, const struct environment *
     TRY(ranks_agree(&t->ranks, &t->learner));
     TRY(identify(t));
     TRY(begin(t, changed, environment));
-    if (!t->finished) config_note_idle(c, t->begun);
+    if (!t->finished) config_log_ineffective(c, t->begun);
     return ST_OK;
 }
 

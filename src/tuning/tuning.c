@@ -66,25 +66,25 @@ const struct tuning_candidate *tuning_candidate(const struct tuning_entry *e, co
     return NULL;
 }
 
-struct tuning_question *tuning_asked(const struct tuning_questions *q, const char *key)
+struct tuning_lookup *tuning_lookup_find(const struct tuning_lookups *q, const char *key)
 {
     for (int i = 0; i < q->n; i++)
-        if (!strcmp(q->question[i].key, key)) return &q->question[i];
+        if (!strcmp(q->lookup[i].key, key)) return &q->lookup[i];
     return NULL;
 }
 
-struct tuning_question *tuning_ask(struct tuning_questions *q, const char *key)
+struct tuning_lookup *tuning_lookup_add(struct tuning_lookups *q, const char *key)
 {
-    ARENA_GROW(q->arena, q->question, q->n, q->capacity);
-    struct tuning_question *one = &q->question[q->n++];
-    *one = (struct tuning_question){0};
+    ARENA_GROW(q->arena, q->lookup, q->n, q->capacity);
+    struct tuning_lookup *one = &q->lookup[q->n++];
+    *one = (struct tuning_lookup){0};
     snprintf(one->key, sizeof one->key, "%s", key);
     return one;
 }
 
-int tuning_missing(const struct tuning_questions *q)
+int tuning_missing(const struct tuning_lookups *q)
 {
     int missing = 0;
-    for (int i = 0; i < q->n; i++) missing += !q->question[i].entry;
+    for (int i = 0; i < q->n; i++) missing += !q->lookup[i].entry;
     return missing;
 }

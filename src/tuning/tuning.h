@@ -2,8 +2,8 @@
  *
  * A separate stage (engine/tune.h) measures the table and keeps it in a file (docs/FORMATS.md).
  * Compiling only reads the table, so plans depend only on configuration, target and table. Each
- * lookup is recorded as a question. The separate stage measures the questions that have no entry;
- * `strobe plan` prints all questions. */
+ * lookup is recorded. The separate stage measures the lookups that have no entry;
+ * `strobe plan` prints all lookups. */
 #ifndef TUNING_TUNING_H
 #define TUNING_TUNING_H
 
@@ -58,7 +58,7 @@ void tuning_set(struct tuning *t, const struct tuning_entry *e);
 const struct tuning_candidate *tuning_candidate(const struct tuning_entry *e, const char *variant);
 
 /* A lookup in the table: the kernel call that needed it, and the answer. */
-struct tuning_question {
+struct tuning_lookup {
     char key[TUNING_KEY];
     enum op op;
     union attr attr;
@@ -66,22 +66,22 @@ struct tuning_question {
     int n_in, n_out;
     struct type in_type[MAX_IN], out_type[MAX_OUT];
     const struct tuning_entry *entry; /* NULL: the table has no entry; a default was chosen */
-    char taken[TUNING_VARIANT];       /* the variant that was chosen */
+    char chosen[TUNING_VARIANT];      /* the variant that was chosen */
     /* digest of our own kernel for the call; empty if there is none */
     char launch[TUNING_LAUNCH];
 };
-/* One question per key, in the order of the first lookup. */
-struct tuning_questions {
+/* One per key, in the order of the first lookup. */
+struct tuning_lookups {
     int n, capacity;
-    struct tuning_question *question;
+    struct tuning_lookup *lookup;
     struct arena *arena;
 };
-/* The question with that key; NULL if there is none yet. */
-struct tuning_question *tuning_asked(const struct tuning_questions *q, const char *key);
-/* Adds a question that is zero except for its key. */
-struct tuning_question *tuning_ask(struct tuning_questions *q, const char *key);
-/* The number of questions without an entry. */
-int tuning_missing(const struct tuning_questions *q);
+/* The lookup with that key; NULL if there is none yet. */
+struct tuning_lookup *tuning_lookup_find(const struct tuning_lookups *q, const char *key);
+/* Adds a lookup that is zero except for its key. */
+struct tuning_lookup *tuning_lookup_add(struct tuning_lookups *q, const char *key);
+/* The number of lookups without an entry. */
+int tuning_missing(const struct tuning_lookups *q);
 
 /* tuning_file.c. The path of a device's table in the user's cache; NULL: no cache folder exists. */
 const char *tuning_path(const char *device, struct arena *a);

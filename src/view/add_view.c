@@ -37,7 +37,7 @@ static const char *bits_text(uint32_t x, int n, struct arena *a)
 /* One more line; `extra`: the number has guard, round and sticky. */
 static void write_number(struct board *b, const char *step, const struct add_number *n, int extra)
 {
-    int fraction = narrow_formats[b->x->format].fraction;
+    int fraction = number_formats[b->x->format].fraction;
     struct arena *a = b->arena;
     uint32_t kept = n->significand >> extra, before = kept >> fraction;
     double x = ldexp(n->significand, n->exponent - fraction - extra);
@@ -72,7 +72,7 @@ static const char *rounding_words(double given, double term, const char *word, s
 static void say_terms(struct board *b, const char *const word[2])
 {
     const struct addition *x = b->x;
-    say(b, arena_printf(b->arena, "Round to %s: %s; %s.", narrow_formats[x->format].dtype,
+    say(b, arena_printf(b->arena, "Round to %s: %s; %s.", number_formats[x->format].dtype,
                         rounding_words(x->given[0], x->term[0], word[0], b->arena),
                         rounding_words(x->given[1], x->term[1], word[1], b->arena)));
 }
@@ -82,7 +82,7 @@ static void say_alignment(struct board *b)
     const struct addition *x = b->x;
     struct arena *a = b->arena;
     const char *small = name_of(!x->larger);
-    int fraction = narrow_formats[x->format].fraction;
+    int fraction = number_formats[x->format].fraction;
     if (x->shift == 0) {
         say(b,
             arena_printf(a, "The exponents are equal, %d: nothing is shifted.", x->of[0].exponent));
@@ -120,7 +120,7 @@ static void say_sum(struct board *b)
 static void say_normal(struct board *b)
 {
     const struct addition *x = b->x;
-    const struct narrow_format *n = &narrow_formats[x->format];
+    const struct number_format *n = &number_formats[x->format];
     struct arena *a = b->arena;
     bool subnormal = x->normal.significand < 1u << (n->fraction + ADD_EXTRA);
     if (x->moved < 0)
@@ -140,7 +140,7 @@ static void say_normal(struct board *b)
 static void say_rounding(struct board *b)
 {
     const struct addition *x = b->x;
-    const struct narrow_format *n = &narrow_formats[x->format];
+    const struct number_format *n = &number_formats[x->format];
     struct arena *a = b->arena;
     const char *grs = bits_text(x->normal.significand, ADD_EXTRA, a);
     uint32_t extra = x->normal.significand & ((1u << ADD_EXTRA) - 1);
@@ -172,7 +172,7 @@ static const char *lost_words(const struct addition *x, struct arena *a)
     return arena_printf(a,
                         " %s is lost: near %s neighbouring numbers are %.6g apart, and %s is not "
                         "more than half of that.",
-                        name_of(!x->larger), exact_text(large, a), narrow_spacing(x->format, large),
+                        name_of(!x->larger), exact_text(large, a), number_spacing(x->format, large),
                         name_of(!x->larger));
 }
 
@@ -233,9 +233,9 @@ static void add_stored(struct board *b)
     static const char *const name[] = {"a", "b", "result"};
     const double value[] = {x->term[0], x->term[1], x->result};
     for (int i = 0; i < COUNT_OF(value); i++) {
-        char text[NARROW_TEXT];
+        char text[NUMBER_TEXT];
         table_set_text(t, i, TERM, name[i]);
-        table_set_text(t, i, BITS, arena_strdup(a, narrow_text(x->format, value[i], text)));
+        table_set_text(t, i, BITS, arena_strdup(a, number_text(x->format, value[i], text)));
         *table_at(t, i, HEX) = (struct table_cell){exact_text(value[i], a), value[i]};
     }
 }
@@ -248,7 +248,7 @@ void add_sheet(const struct addition *x, const char *const word[2], struct sheet
     *s = (struct sheet){.name = "add",
                         .title =
                             arena_printf(a, *word[1] == '-' ? "%s + (%s) in %s" : "%s + %s in %s",
-                                         word[0], word[1], narrow_formats[x->format].dtype)};
+                                         word[0], word[1], number_formats[x->format].dtype)};
     if (!x->special) b.table = &sheet_add(s, NULL, columns, COLUMNS, STEPS, a)->table;
     add_stored(&b);
     say_terms(&b, word);
@@ -256,10 +256,10 @@ void add_sheet(const struct addition *x, const char *const word[2], struct sheet
         say_special(&b);
     else
         write_steps(&b);
-    if (narrow_formats[x->format].saturates)
+    if (number_formats[x->format].saturates)
         sheet_note(s, "No GPU adds in fp8: it adds in a wider type and converts the sum, which "
                       "gives this result.");
-    else if (x->format == NARROW_TF32)
+    else if (x->format == NUMBER_TF32)
         sheet_note(s, "Only the inputs of tensor cores are tf32: they add in fp32. This is the "
                       "sum that an adder of tf32 would give.");
 }

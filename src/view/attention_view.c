@@ -308,8 +308,8 @@ void attention_picture(const struct attention_view *v, struct markup *m, struct 
         panel[k].x_title = "T, tokens per sequence";
         panel[k].lines = p.lines;
     }
-    if (o->room > 0) {
-        panel[PANEL_MEMORY].level = (double)o->room;
+    if (o->memory_limit > 0) {
+        panel[PANEL_MEMORY].level = (double)o->memory_limit;
         panel[PANEL_MEMORY].level_name = "free memory";
     }
     plot_print_svg(arena_printf(a, "Attention, %s, %lld tokens in total", words_of_heads(o, a),

@@ -31,7 +31,7 @@ static void set_result(struct table *t, int row, const struct bpe_run *r,
 {
     enum { IDEA = 120 };
     char idea[IDEA];
-    const struct stats *ms = &x->time.whole;
+    const struct stats *ms = &x->time.total;
     table_set_text(t, row, COLUMN_RUNG, x->rung->name);
     table_set_text(t, row, COLUMN_IDEA, arena_strdup(a, lab_idea(x->rung, idea, IDEA)));
     if (x->wrong) {

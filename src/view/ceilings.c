@@ -82,9 +82,10 @@ const char *ceilings_words(const struct machine *m, struct arena *a)
     const char *beside =
         load_is_busy(m->others) ? ", while other programs were busy, so they may be too low" : "";
     const char *when =
-        m->pasts > 1 ? arena_printf(a, "the best of %d measurements, the last%s %.10s", m->pasts,
-                                    m->past[m->pasts - 1].quick ? " quickly" : "", m->date)
-                     : arena_printf(a, "measured%s %.10s", quickly, m->date);
+        m->measurements > 1
+            ? arena_printf(a, "the best of %d measurements, the last%s %.10s", m->measurements,
+                           m->history[m->measurements - 1].quick ? " quickly" : "", m->date)
+            : arena_printf(a, "measured%s %.10s", quickly, m->date);
     for (int i = 0; i < m->peaks; i++)
         peaks = arena_printf(a, "%s%s %s, ", peaks, machine_precision_name(m->peak[i].precision),
                              ceilings_flops(m->peak[i].flops, a));

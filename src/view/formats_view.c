@@ -1,6 +1,6 @@
 #include "view/formats_view.h"
 
-#include "lab/narrow.h"
+#include "lab/number_format.h"
 #include "present/svg.h"
 #include "present/table_cells.h"
 
@@ -48,9 +48,9 @@ static void add_layouts(struct sheet *s, struct arena *a)
         [FRACTION] = {"fraction_bits", "fraction", "bits of the fraction", true},
         [DIGITS] = {"decimal_digits", "digits", "decimal digits of the significand", true},
     };
-    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NARROW_FORMATS, a)->table;
-    for (int f = 0; f < NARROW_FORMATS; f++) {
-        const struct narrow_format *n = &narrow_formats[f];
+    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NUMBER_KINDS, a)->table;
+    for (int f = 0; f < NUMBER_KINDS; f++) {
+        const struct number_format *n = &number_formats[f];
         const char *bar = "█ ";
         for (int i = 0; i < n->exponent; i++) bar = arena_printf(a, "%s▓", bar);
         for (int i = 0; i < n->fraction; i++) bar = arena_printf(a, "%s%s", bar, i ? "░" : " ░");
@@ -73,14 +73,14 @@ static void add_ranges(struct sheet *s, struct arena *a)
         [EPSILON] = {"epsilon", "epsilon", "distance from 1 to the next number", true},
         [BEYOND] = {"beyond", "overflow gives", "by the hardware's conversion", false},
     };
-    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NARROW_FORMATS, a)->table;
-    for (int f = 0; f < NARROW_FORMATS; f++) {
-        const struct narrow_format *n = &narrow_formats[f];
+    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NUMBER_KINDS, a)->table;
+    for (int f = 0; f < NUMBER_KINDS; f++) {
+        const struct number_format *n = &number_formats[f];
         table_set_text(t, f, NAME, n->name);
         set(t, f, LARGEST, "%.5g", n->largest, a);
-        set(t, f, NORMAL, "%.5g", narrow_smallest_normal(f), a);
-        set(t, f, SUBNORMAL, "%.5g", narrow_smallest(f), a);
-        set(t, f, EPSILON, "%.5g", narrow_spacing(f, 1), a);
+        set(t, f, NORMAL, "%.5g", number_smallest_normal(f), a);
+        set(t, f, SUBNORMAL, "%.5g", number_smallest(f), a);
+        set(t, f, EPSILON, "%.5g", number_spacing(f, 1), a);
         table_set_text(t, f, BEYOND, n->saturates ? "the largest" : "infinity");
     }
 }
@@ -96,20 +96,20 @@ static void add_values(double x, const char *word, struct sheet *s, struct arena
         [HEX] = {"hex", "hex", "the bits", true},
     };
     struct table *t =
-        &sheet_add(s, arena_printf(a, "%s in each", word), columns, COLUMNS, NARROW_FORMATS, a)
+        &sheet_add(s, arena_printf(a, "%s in each", word), columns, COLUMNS, NUMBER_KINDS, a)
              ->table;
-    for (int f = 0; f < NARROW_FORMATS; f++) {
-        double y = narrow_round(f, x);
-        uint32_t bits = narrow_bits(f, y);
-        table_set_text(t, f, NAME, narrow_formats[f].name);
+    for (int f = 0; f < NUMBER_KINDS; f++) {
+        double y = number_round(f, x);
+        uint32_t bits = number_bits(f, y);
+        table_set_text(t, f, NAME, number_formats[f].name);
         *table_at(t, f, VALUE) = (struct table_cell){exact_text(y, a), y};
         if (x == y)
             set(t, f, ERROR, "%.0f", 0, a);
         else if (isfinite(y) && isfinite(x))
             set_error(t, f, ERROR, y, x, a);
-        set(t, f, SPACING, "%.5g", narrow_spacing(f, y), a);
+        set(t, f, SPACING, "%.5g", number_spacing(f, y), a);
         *table_at(t, f, HEX) =
-            (struct table_cell){arena_printf(a, "%0*x", (narrow_width(f) + 3) / 4, bits), bits};
+            (struct table_cell){arena_printf(a, "%0*x", (number_width(f) + 3) / 4, bits), bits};
     }
 }
 
@@ -120,32 +120,32 @@ static void add_bits(double x, struct sheet *s, struct arena *a)
         [NAME] = {"format", "format", "name of the format", false},
         [BITS] = {"bits", "sign exponent fraction", "the bits of the value", false},
     };
-    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NARROW_FORMATS, a)->table;
-    for (int f = 0; f < NARROW_FORMATS; f++) {
-        char text[NARROW_TEXT];
-        table_set_text(t, f, NAME, narrow_formats[f].name);
-        table_set_text(t, f, BITS, arena_strdup(a, narrow_text(f, narrow_round(f, x), text)));
+    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NUMBER_KINDS, a)->table;
+    for (int f = 0; f < NUMBER_KINDS; f++) {
+        char text[NUMBER_TEXT];
+        table_set_text(t, f, NAME, number_formats[f].name);
+        table_set_text(t, f, BITS, arena_strdup(a, number_text(f, number_round(f, x), text)));
     }
 }
 
 /* --- what happens beyond the range ------------------------------------------------------------ */
 
 /* Whether the nearest number, ties to even, is the largest one without any saturation. */
-static bool rounds_to_largest(enum narrow f, double x)
+static bool rounds_to_largest(enum number_kind f, double x)
 {
-    double largest = narrow_formats[f].largest, tie = largest + narrow_spacing(f, largest) / 2;
-    return fabs(x) < tie || (fabs(x) == tie && narrow_bits(f, largest) % 2 == 0);
+    double largest = number_formats[f].largest, tie = largest + number_spacing(f, largest) / 2;
+    return fabs(x) < tie || (fabs(x) == tie && number_bits(f, largest) % 2 == 0);
 }
 
-static const char *overflow_words(enum narrow f, double x, const char *word, struct arena *a)
+static const char *overflow_words(enum number_kind f, double x, const char *word, struct arena *a)
 {
-    const struct narrow_format *n = &narrow_formats[f];
+    const struct number_format *n = &number_formats[f];
     const char *beyond = arena_printf(
         a, "%s: %s is %s the largest number, %.6g", n->name, word,
         isinf(x) ? (n->infinities ? "infinite, beyond" : "infinite (no bits mean that), beyond")
                  : "beyond",
         n->largest);
-    if (isinf(narrow_round(f, x)))
+    if (isinf(number_round(f, x)))
         return arena_printf(a, "%s: overflow, %s gives infinity", beyond, n->conversion);
     if (!n->saturates || rounds_to_largest(f, x))
         return arena_printf(a, "%s, but rounds to it", beyond);
@@ -154,20 +154,20 @@ static const char *overflow_words(enum narrow f, double x, const char *word, str
 }
 
 /* What is special about x in the format; NULL: nothing. */
-static const char *words_of(enum narrow f, double x, const char *word, struct arena *a)
+static const char *words_of(enum number_kind f, double x, const char *word, struct arena *a)
 {
-    const struct narrow_format *n = &narrow_formats[f];
-    double y = fabs(narrow_round(f, x));
+    const struct number_format *n = &number_formats[f];
+    double y = fabs(number_round(f, x));
     if (isnan(x) || x == 0 || (isinf(x) && isinf(y))) return NULL;
     if (fabs(x) > n->largest) return overflow_words(f, x, word, a);
     if (y == 0)
         return arena_printf(a,
                             "%s: underflow, %s becomes 0: it is not more than half of the smallest "
                             "number, %.5g",
-                            n->name, word, narrow_smallest(f));
-    if (y < narrow_smallest_normal(f))
+                            n->name, word, number_smallest(f));
+    if (y < number_smallest_normal(f))
         return arena_printf(a, "%s: subnormal: %d of the %d bits of a significand are left",
-                            n->name, ilogb(y) - ilogb(narrow_smallest(f)) + 1, n->fraction + 1);
+                            n->name, ilogb(y) - ilogb(number_smallest(f)) + 1, n->fraction + 1);
     return NULL;
 }
 
@@ -179,7 +179,7 @@ void formats_sheet(double x, const char *word, struct sheet *s, struct arena *a)
     add_ranges(s, a);
     add_values(x, word, s, a);
     add_bits(x, s, a);
-    for (int f = 0; f < NARROW_FORMATS; f++) {
+    for (int f = 0; f < NUMBER_KINDS; f++) {
         const char *words = words_of(f, x, word, a);
         if (words) sheet_note(s, words);
     }
@@ -209,11 +209,11 @@ static void print_cell(struct markup *m, double x, double y, int part, const cha
     svg_text(m, "", x + CELL / 2.0, y + HIGH - 7, "middle", text);
 }
 
-static void print_row(struct markup *m, enum narrow f, double x, double top, struct arena *a)
+static void print_row(struct markup *m, enum number_kind f, double x, double top, struct arena *a)
 {
-    const struct narrow_format *n = &narrow_formats[f];
-    uint32_t bits = narrow_bits(f, x);
-    int width = narrow_width(f);
+    const struct number_format *n = &number_formats[f];
+    uint32_t bits = number_bits(f, x);
+    int width = number_width(f);
     svg_text(m, "chart-head", LEFT - 10, top + HIGH - 7, "end", n->name);
     for (int i = 0; i < width; i++) {
         int part = i == 0 ? 0 : i <= n->exponent ? 1 : 2;
@@ -228,13 +228,13 @@ static void print_row(struct markup *m, enum narrow f, double x, double top, str
 void formats_print_svg(double x, const char *word, struct markup *m, struct arena *a)
 {
     const char *title = arena_printf(a, "%s in six number formats", word);
-    svg_open(m, 0, WIDTH, HEAD + ROW * NARROW_FORMATS, title);
+    svg_open(m, 0, WIDTH, HEAD + ROW * NUMBER_KINDS, title);
     svg_text(m, "chart-title", LEFT, 28, "start", title);
     for (int i = 0; i < COUNT_OF(parts); i++) {
         double left = LEFT + 100 * i;
         print_cell(m, left, 42, i, "");
         svg_text(m, "chart-soft", left + CELL + 6, 42 + HIGH - 7, "start", parts[i].name);
     }
-    for (int f = 0; f < NARROW_FORMATS; f++) print_row(m, f, narrow_round(f, x), HEAD + ROW * f, a);
+    for (int f = 0; f < NUMBER_KINDS; f++) print_row(m, f, number_round(f, x), HEAD + ROW * f, a);
     svg_close(m);
 }

@@ -1,4 +1,4 @@
-/* formats_view.h - number formats, and what a number becomes in each (lab/narrow.h). */
+/* formats_view.h - number formats, and what a number becomes in each (lab/number_format.h). */
 #ifndef VIEW_FORMATS_VIEW_H
 #define VIEW_FORMATS_VIEW_H
 

@@ -49,7 +49,7 @@ static double useful(const struct formula_run *r, int pass)
 /* Useful GB/s; 0: it has no time. */
 static double rate_at(const struct formula_run *r, int pass, int row)
 {
-    double ms = contender_at(r, pass, row)->whole.median;
+    double ms = contender_at(r, pass, row)->total.median;
     return ms > 0 ? useful(r, pass) / ms * 1e-6 : 0;
 }
 
@@ -77,7 +77,7 @@ static void set_result(struct table *t, int row, const struct formula_run *r, in
 static void set_row(struct table *t, int row, const struct formula_run *r, int pass, int at,
                     struct arena *a)
 {
-    const struct stats *ms = &contender_at(r, pass, at)->whole;
+    const struct stats *ms = &contender_at(r, pass, at)->total;
     table_set_text(t, row, COLUMN_PASS, formula_pass_name((enum formula_pass)pass));
     table_set_text(t, row, COLUMN_VARIANT, name_at(at));
     table_set_count(t, row, COLUMN_SIZE, (double)r->options->n, a);
@@ -89,7 +89,7 @@ static void set_row(struct table *t, int row, const struct formula_run *r, int p
     if (ms->n > 1) set_us(t, row, COLUMN_STD, 2, ms->std, a);
     table_set(t, row, COLUMN_SAMPLES, 0, ms->n, a);
     table_set(t, row, COLUMN_RATE, 4, rate_at(r, pass, at), a);
-    table_set(t, row, COLUMN_SHARE, 3, 100 * r->copy[pass].whole.median / ms->median, a);
+    table_set(t, row, COLUMN_SHARE, 3, 100 * r->copy[pass].total.median / ms->median, a);
 }
 
 /* --- bars of text ----------------------------------------------------------------------------- */

@@ -127,8 +127,8 @@ static void print_gpus(struct str *s, struct arena *a)
     for (int i = 1; i < n; i++) str_printf(s, "%-10s %s\n", "", gpu_words(i, a));
     for (int i = 0; device_library(i, &l); i++) {
         str_printf(s, "%-10s %-10s ", "", l.name);
-        if (l.why)
-            str_printf(s, "missing: %s; %s\n", l.why, l.without);
+        if (l.unavailable_because)
+            str_printf(s, "missing: %s; %s\n", l.unavailable_because, l.consequence);
         else
             str_printf(s, "%s\n", *l.version ? l.version : "found");
     }
@@ -208,8 +208,10 @@ static json_t *gpu_libraries_json(void)
     struct device_library l;
     for (int i = 0; device_library(i, &l); i++)
         json_object_set_new(all, l.name,
-                            json_pack("{s:s?, s:s?, s:s?}", "version", l.why ? NULL : l.version,
-                                      "missing", l.why, "without", l.why ? l.without : NULL));
+                            json_pack("{s:s?, s:s?, s:s?}", "version",
+                                      l.unavailable_because ? NULL : l.version, "missing",
+                                      l.unavailable_because, "without",
+                                      l.unavailable_because ? l.consequence : NULL));
     return all;
 }
 

@@ -108,7 +108,7 @@ static void set_resources(struct table *t, int row, const struct lab_result *x, 
     table_set(t, row, COLUMN_SHARED, 0, (double)r->shared_bytes, a);
     if (r->local_bytes) table_set(t, row, COLUMN_LOCAL, 0, (double)r->local_bytes, a);
     *table_at(t, row, COLUMN_WARPS) =
-        (struct table_cell){arena_printf(a, "%d of %d", r->warps, r->most_warps), r->warps};
+        (struct table_cell){arena_printf(a, "%d of %d", r->warps, r->max_warps), r->warps};
     if (r->limit) table_set_text(t, row, COLUMN_LIMIT, r->limit);
     if (x->waves > 0) table_set(t, row, COLUMN_WAVES, 3, x->waves, a);
 }
@@ -132,7 +132,7 @@ static void set_flops(struct table *t, int row, const struct lab_problem *p,
                       const struct lab_result *x, struct arena *a)
 {
     const struct lab_rung *r = x->rung;
-    table_set(t, row, COLUMN_FLOPS, 4, p->flops / x->time.whole.median * 1e-6, a);
+    table_set(t, row, COLUMN_FLOPS, 4, p->flops / x->time.total.median * 1e-6, a);
     if (r->moved) table_set(t, row, COLUMN_MOVED, 3, r->moved(p) / p->flops, a);
     if (r->shared) table_set(t, row, COLUMN_MOVED_SHARED, 3, r->shared(p) / p->flops, a);
 }
@@ -152,7 +152,7 @@ static void set_result(struct table *t, int row, const struct lab_run *r,
         table_set_text(t, row, COLUMN_NOTE, x->left_out);
         return;
     }
-    const struct stats *ms = &x->time.whole;
+    const struct stats *ms = &x->time.total;
     set_us(t, row, COLUMN_MS, 4, ms->median, a);
     if (ms->n > 1) set_us(t, row, COLUMN_STD, 2, ms->std, a);
     table_set(t, row, COLUMN_SAMPLES, 0, ms->n, a);
@@ -208,7 +208,7 @@ static void roofs_of(const struct lab_run *r, double *ret_rate, double *ret_flop
     *ret_rate = copy ? copy->moved : 0;
     for (int i = 0; i < r->results; i++)
         if (!r->result[i].left_out)
-            *ret_flops = fmax(*ret_flops, r->problem.flops / r->result[i].time.whole.median * 1e3);
+            *ret_flops = fmax(*ret_flops, r->problem.flops / r->result[i].time.total.median * 1e3);
     if (*ret_rate <= 0 && o->device.backend->devices.describe(o->device.number, &f) == ST_OK)
         *ret_rate = f.memory_rate;
 }
@@ -264,7 +264,7 @@ static void add_roofline(const struct lab_run *r, struct sheet *s, struct arena 
         const struct lab_result *x = &r->result[i];
         if (x->left_out || !x->rung->moved) continue;
         set_dot(&all->table, row++, x->rung->name, r->problem.flops / x->rung->moved(&r->problem),
-                r->problem.flops / x->time.whole.median * 1e3, a);
+                r->problem.flops / x->time.total.median * 1e3, a);
     }
 }
 
@@ -347,7 +347,7 @@ static void note_ceiling(const struct lab_run *r, struct sheet *s, struct arena 
                             "rungs, %s took %s µs",
                             r->ceiling, str_number(us, 1e3 * r->ceiling_ms, 4),
                             r->problem.bytes / r->ceiling_ms * 1e-6, r->copy,
-                            str_number(copy, 1e3 * r->copy_time.whole.median, 4)));
+                            str_number(copy, 1e3 * r->copy_time.total.median, 4)));
     else if (r->ceiling)
         sheet_note(s, arena_printf(a, "ceiling: %s, timed in turns with the rungs", r->ceiling));
     else

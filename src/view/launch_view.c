@@ -45,7 +45,7 @@ static const struct launch_point *base_of(const struct launch_run *r, const stru
 static void set_point(struct table *t, int row, const struct launch_run *r, struct arena *a)
 {
     const struct launch_point *p = &r->point[row], *base = base_of(r, p);
-    const struct stats *ms = &p->time.whole;
+    const struct stats *ms = &p->time.total;
     double us = US / r->options->launches; /* of one, by milliseconds of all */
     table_set_text(t, row, COLUMN_WAY, p->way->name);
     if (p->floats) table_set_count(t, row, COLUMN_FLOATS, (double)p->floats, a);
@@ -57,8 +57,8 @@ static void set_point(struct table *t, int row, const struct launch_run *r, stru
         table_set(t, row, COLUMN_HOST, 3, us * p->time.part[0].median, a);
         table_set(t, row, COLUMN_DEVICE, 3, us * p->device.median, a);
     }
-    if (base && base->time.whole.median > 0)
-        table_set(t, row, COLUMN_RATIO, 3, ms->median / base->time.whole.median, a);
+    if (base && base->time.total.median > 0)
+        table_set(t, row, COLUMN_RATIO, 3, ms->median / base->time.total.median, a);
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static void set_point(struct table *t, int row, const struct launch_run *r, stru
 static void set_times(struct table *t, int row, const char *what, const struct contender *c,
                       const struct launch_pipeline *l, struct arena *a)
 {
-    const struct stats *ms = &c->whole;
+    const struct stats *ms = &c->total;
     double bytes = (double)l->chunk_bytes * LAUNCH_CHUNKS;
     table_set_text(t, row, COPY_WHAT, what);
     table_set(t, row, COPY_MS, 4, ms->median, a);
@@ -84,7 +84,7 @@ static void add_copies(const struct launch_run *r, struct sheet *s, struct arena
     double part[LAUNCH_PARTS], sum = 0, largest = 0;
     int row = 0;
     for (int k = 0; k < LAUNCH_PARTS; k++) {
-        part[k] = l->alone[k].whole.median;
+        part[k] = l->alone[k].total.median;
         sum += part[k];
         largest = fmax(largest, part[k]);
         set_times(t, row++, parts[k], &l->alone[k], l, a);
@@ -94,7 +94,7 @@ static void add_copies(const struct launch_run *r, struct sheet *s, struct arena
     table_set_text(t, row, COPY_WHAT, "largest: the floor");
     table_set(t, row++, COPY_MS, 4, largest, a);
     for (int i = 0; i < BACKEND_STREAMS; i++, row++) {
-        double ms = l->overlapped[i].whole.median, share = launch_hidden(part, LAUNCH_PARTS, ms);
+        double ms = l->overlapped[i].total.median, share = launch_hidden(part, LAUNCH_PARTS, ms);
         const char *what = i ? arena_printf(a, "%d streams", i + 1) : "one stream";
         set_times(t, row, what, &l->overlapped[i], l, a);
         table_set(t, row, COPY_HIDDEN, 3, fmax(sum - ms, 0), a);
@@ -121,7 +121,7 @@ static const char *answer_of_gpu(const struct launch_run *r, struct arena *a)
 static const char *answer_of_cpu(const struct launch_run *r, struct arena *a)
 {
     char empty[32], us[32];
-    str_number(empty, US * r->point[0].time.whole.median / r->options->launches, 3);
+    str_number(empty, US * r->point[0].time.total.median / r->options->launches, 3);
     if (r->threads == 1) return "there is one thread, so there is no team to start";
     if (r->from < 0)
         return arena_printf(a,

@@ -14,7 +14,7 @@ static void print_head(const struct machine *m, struct str *s)
     str_printf(s, "%-10s %s\n", m->gpu ? "gpu" : "cpu", m->name);
     str_printf(s, "%-10s %s\n", m->gpu ? "" : "isa", m->isa);
     str_printf(s, "library    %s\n", m->library);
-    bool quick = m->pasts ? m->past[m->pasts - 1].quick : m->quick;
+    bool quick = m->measurements ? m->history[m->measurements - 1].quick : m->quick;
     str_printf(s, "measured   %s%s\n", m->date, quick ? ", quickly" : "");
 }
 
@@ -31,12 +31,12 @@ static const char *spread_words(const struct machine *m, enum machine_precision 
 /* How good the conditions of the last measurement were, and what that means for what is kept. */
 static void print_conditions(const struct machine *m, struct str *s)
 {
-    const struct machine_measurement *last = &m->past[m->pasts - 1];
-    if (m->pasts > 1)
+    const struct machine_measurement *last = &m->history[m->measurements - 1];
+    if (m->measurements > 1)
         str_printf(s,
                    "\nKept is the best of %d measurements, because a ceiling can only be "
                    "measured too low;\n`strobe machine --forget` begins anew.\n",
-                   m->pasts);
+                   m->measurements);
     if (!load_is_busy(last->others)) return;
     str_printf(s,
                "\nConditions were bad: other programs kept %.1f processors busy during this "
@@ -95,7 +95,7 @@ static void print_text(const struct machine *m, const char *path, struct arena *
     print_copy(s, m, "copy from memory", machine_copy_large(m),
                spread_words(m, MACHINE_PRECISIONS, a), a);
     print_links(m, s, a);
-    if (m->pasts) print_conditions(m, s);
+    if (m->measurements) print_conditions(m, s);
     lab_memory_record(m, s, a);
     if (path) str_printf(s, "\nstored in %s\n", path);
 }

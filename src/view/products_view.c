@@ -23,7 +23,7 @@ static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static const char *inputs_text(const struct products_kind *k, struct arena *a)
 {
-    const char *x = narrow_formats[k->a].name, *y = narrow_formats[k->b].name;
+    const char *x = number_formats[k->a].name, *y = number_formats[k->b].name;
     return k->a == k->b ? x : arena_printf(a, "%s x %s", x, y);
 }
 
@@ -33,17 +33,17 @@ static void set_row(struct table *t, int row, const struct products_run *r, stru
     const struct products_kind *k = x->kind;
     const int64_t *size = r->options->size;
     table_set_text(t, row, COLUMN_INPUTS, inputs_text(k, a));
-    table_set_text(t, row, COLUMN_SUMS, narrow_formats[k->sum].name);
-    table_set_text(t, row, COLUMN_RESULT, narrow_formats[k->result].name);
+    table_set_text(t, row, COLUMN_SUMS, number_formats[k->sum].name);
+    table_set_text(t, row, COLUMN_RESULT, number_formats[k->result].name);
     table_set_text(t, row, COLUMN_NOTE, k->note ? k->note : "");
     table_set_error(t, row, COLUMN_ERROR, x->error, a);
     table_set_error(t, row, COLUMN_EXPECTED, x->expected, a);
     if (!x->kernel) return;
-    double ms = x->time.whole.median;
+    double ms = x->time.total.median;
     table_set_text(t, row, COLUMN_KERNEL, x->kernel);
     if (!(ms > 0)) return;
     table_set(t, row, COLUMN_MS, 3, ms, a);
-    table_set_std(t, row, COLUMN_STD, &x->time.whole, a);
+    table_set_std(t, row, COLUMN_STD, &x->time.total, a);
     double flops = 2.0 * (double)size[0] * (double)size[1] * (double)size[2];
     table_form_set_flops(t, row, COLUMN_FLOPS, flops / ms * 1e3, a);
 }

@@ -27,7 +27,7 @@ static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 
 static double rate_of(const struct sweep_run *r, const struct sweep_point *p)
 {
-    return (double)r->bytes / (p->time.whole.median * 1e-3);
+    return (double)r->bytes / (p->time.total.median * 1e-3);
 }
 
 static double best_rate(const struct sweep_run *r)
@@ -41,7 +41,7 @@ static double best_rate(const struct sweep_run *r)
 static void set_row(struct table *t, int row, const struct sweep_run *r, struct arena *a)
 {
     const struct sweep_point *p = &r->point[row];
-    const struct stats *ms = &p->time.whole;
+    const struct stats *ms = &p->time.total;
     int most = occupancy_limits(r->arch)->warps;
     table_set_text(t, row, COLUMN_WHAT, p->what);
     if (p->taken.registers > 0) table_set_count(t, row, COLUMN_REGISTERS, p->taken.registers, a);

@@ -120,7 +120,7 @@ static void *start(void *user)
     return NULL;
 }
 
-static void run(const struct backend *b, const struct target *t, int ranks, int64_t n)
+static void run_ranks(const struct backend *b, const struct target *t, int ranks, int64_t n)
 {
     struct communicator *c[MOST];
     communicator_open_threads(c, ranks, 60);
@@ -142,7 +142,7 @@ static void test_rows(const char *backend)
     assert_int_equal(backend_target(b, 0, &t), ST_OK);
     for (int ranks = 2; ranks <= MOST; ranks++)
         for (int s = 0; s < COUNT_OF(sizes); s++) {
-            run(b, &t, ranks, sizes[s]);
+            run_ranks(b, &t, ranks, sizes[s]);
             for (int r = 0; r < ranks; r++) {
                 assert_string_equal(rank[r].message, "");
                 for (int m = 0; m < MEMORIES; m++)

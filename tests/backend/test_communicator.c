@@ -61,7 +61,7 @@ static void *collect(void *user)
     return NULL;
 }
 
-static void run(int ranks, int64_t n, int64_t timeout_s, void *(*work)(void *))
+static void run_ranks(int ranks, int64_t n, int64_t timeout_s, void *(*work)(void *))
 {
     struct communicator *c[MOST];
     communicator_open_threads(c, ranks, timeout_s);
@@ -81,7 +81,7 @@ static void test_collectives(void **)
     static const int64_t sizes[] = {1, 15, 16, 17, 1024, 1025, LONGEST};
     for (int ranks = 1; ranks <= MOST; ranks++)
         for (int s = 0; s < COUNT_OF(sizes); s++) {
-            run(ranks, sizes[s], 20, collect);
+            run_ranks(ranks, sizes[s], 20, collect);
             for (int r = 0; r < ranks; r++) {
                 assert_int_equal(rank[r].st, ST_OK);
                 assert_int_equal(rank[r].told, 42);
@@ -126,7 +126,7 @@ static void *fail_one(void *user)
 
 static void test_failure_of_one_ends_all(void **)
 {
-    run(4, 64, 20, fail_one);
+    run_ranks(4, 64, 20, fail_one);
     for (int r = 0; r < 4; r++) {
         assert_int_equal(rank[r].st, ST_DEVICE);
         assert_string_equal(rank[r].message, "rank 2: a file is not there");
@@ -147,7 +147,7 @@ static void *stay_away(void *user)
 static void test_timeout_names_the_rank(void **)
 {
     int64_t start_ns = clock_ns();
-    run(3, 1, 1, stay_away);
+    run_ranks(3, 1, 1, stay_away);
     assert_true(clock_ms(start_ns, clock_ns()) < 10000);
     for (int r = 0; r < 3; r++) {
         assert_int_equal(rank[r].st, ST_DEVICE);
@@ -168,7 +168,7 @@ static void *wait_for_order(void *user)
 
 static void test_orders_have_no_timeout(void **)
 {
-    run(3, 1, 1, wait_for_order);
+    run_ranks(3, 1, 1, wait_for_order);
     for (int r = 0; r < 3; r++) assert_int_equal(rank[r].st, ST_OK);
 }
 
@@ -185,7 +185,7 @@ static void *disagree(void *user)
 
 static void test_different_collectives(void **)
 {
-    run(3, 1, 20, disagree);
+    run_ranks(3, 1, 20, disagree);
     for (int r = 0; r < 3; r++) assert_int_equal(rank[r].st, ST_DEVICE);
 }
 
@@ -218,7 +218,7 @@ static void test_one_rank_has_no_communicator(void **)
 enum { RECORDS = 3 };
 static struct collective_record record[MOST][RECORDS];
 
-/* Rank 1 arrives late. Messages are not recorded, and records beyond the room are dropped. */
+/* Rank 1 arrives late. Messages are not recorded, and records beyond the capacity are dropped. */
 static void *collect_recorded(void *user)
 {
     struct rank *r = user;
@@ -240,7 +240,7 @@ static void test_records(void **state)
 {
     (void)state;
     memset(record, 0, sizeof record);
-    run(2, 100, 30, collect_recorded);
+    run_ranks(2, 100, 30, collect_recorded);
     for (int k = 0; k < 2; k++) {
         assert_int_equal(rank[k].st, ST_OK);
         for (int i = 0; i < RECORDS; i++) {

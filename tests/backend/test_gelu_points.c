@@ -79,7 +79,7 @@ static void compare(const float *y, const float *grad)
     }
 }
 
-static void run(const struct backend *b, struct kernel_call *call)
+static void run_kernel(const struct backend *b, struct kernel_call *call)
 {
     static float x[POINTS], y[POINTS], grad[POINTS];
     for (int i = 0; i < POINTS; i++) x[i] = point(i);
@@ -115,7 +115,7 @@ static void test_points(void **state)
         hand_ok(b->memory.alloc(call.context, POINTS * sizeof(float), memory[i]));
     for (int i = 0; i < 2; i++) {
         approximate = i;
-        run(b, &call);
+        run_kernel(b, &call);
         print_message("%s\n", approximate ? "tanh" : "erf");
     }
     for (int i = 0; i < COUNT_OF(memory); i++) b->memory.free(call.context, *memory[i]);

@@ -126,7 +126,7 @@ static void write_text(const struct kernel_call *c, struct str *s)
     str_append(s, text);
 }
 
-static void add(struct cuda_launches *l)
+static void add_launch(struct cuda_launches *l)
 {
     int n = now->columns, wide = now->span / 2, out = n % 64 == 0 ? 64 : n % 32 == 0 ? 32 : 16;
     struct cuda_launch *k = launch_add(l, "hopper.cu", "matmul", BATCH, 384);
@@ -160,8 +160,8 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     (void)c;
     launch_zero_out(l, 2, (int64_t)BATCH * 128 * now->columns * 4);
-    add(l);
-    add(l);
+    add_launch(l);
+    add_launch(l);
 }
 static const struct cuda_row row = CUDA_ROW(LEAF, "hopper", NULL, NULL, NULL, launches);
 

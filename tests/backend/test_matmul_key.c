@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 /* Adds the lookups of the matmul x (256,128) by w (512,128) with a bias of this type. */
-static void ask(enum op op, enum dtype bias, struct tuning_questions *q)
+static void ask(enum op op, enum dtype bias, struct tuning_lookups *q)
 {
     struct target target;
     const struct backend *cuda = backend_find("cuda");
@@ -23,7 +23,7 @@ static void ask(enum op op, enum dtype bias, struct tuning_questions *q)
         .target = &target,
         .in_type = {type_2d(DT_BF16, 256, 128), type_2d(DT_BF16, 512, 128), type_1d(bias, 512)},
         .out_type = {type_2d(DT_BF16, 256, 512)},
-        .questions = q};
+        .lookups = q};
     if (!cuda) SKIP("there is no CUDA backend in this build");
     assert_int_equal(backend_target(cuda, TARGET_ANY, &target), ST_OK);
     assert_non_null(cuda->kernels.find((int)op, &call, 0));
@@ -37,12 +37,12 @@ static void test_type_of_the_bias(void **state)
     static const enum op ops[] = {OP_LINEAR, OP_LINEAR_GELU};
     for (int i = 0; i < COUNT_OF(ops); i++) {
         struct arena a = {0};
-        struct tuning_questions q = {.arena = &a};
+        struct tuning_lookups q = {.arena = &a};
         ask(ops[i], DT_F32, &q);
         ask(ops[i], DT_BF16, &q);
         assert_int_equal(q.n, 2);
-        assert_non_null(strstr(q.question[0].key, "-> bf16, f32 bias"));
-        assert_non_null(strstr(q.question[1].key, "-> bf16, bf16 bias"));
+        assert_non_null(strstr(q.lookup[0].key, "-> bf16, f32 bias"));
+        assert_non_null(strstr(q.lookup[1].key, "-> bf16, bf16 bias"));
         arena_release(&a);
     }
 }
@@ -53,7 +53,7 @@ static const char *variant_chosen(double library_us, double own_us)
     struct target target;
     struct arena a = {0};
     struct tuning table;
-    struct tuning_questions q = {.arena = &a};
+    struct tuning_lookups q = {.arena = &a};
     const struct backend *cuda = backend_find("cuda");
     union attr attr = {0};
     if (!cuda) SKIP("there is no CUDA backend in this build");
@@ -65,17 +65,17 @@ static const char *variant_chosen(double library_us, double own_us)
         .target = &target,
         .in_type = {type_2d(DT_BF16, 16384, 768), type_2d(DT_BF16, 768, 768)},
         .out_type = {type_2d(DT_BF16, 16384, 768)},
-        .questions = &q};
+        .lookups = &q};
     assert_non_null(cuda->kernels.find(OP_MATMUL, &call, 0));
     assert_int_equal(q.n, 1);
     struct tuning_entry e = {
         .n = 2, .candidate = {{"cublaslt", .us = library_us}, {"wgmma", .us = own_us}}};
-    memcpy(e.key, q.question[0].key, sizeof e.key);
-    memcpy(e.candidate[1].launch, q.question[0].launch, sizeof e.candidate[1].launch);
+    memcpy(e.key, q.lookup[0].key, sizeof e.key);
+    memcpy(e.candidate[1].launch, q.lookup[0].launch, sizeof e.candidate[1].launch);
     tuning_init(&table, &target, &a);
     tuning_set(&table, &e);
     call.tuning = &table;
-    call.questions = NULL;
+    call.lookups = NULL;
     const char *variant = cuda->kernels.find(OP_MATMUL, &call, 0)->variant;
     arena_release(&a);
     return variant;

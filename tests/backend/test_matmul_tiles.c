@@ -59,7 +59,7 @@ static double error_of(const struct shape *s, const double *expected)
     int64_t n = s->M * s->N;
     void *raw = heap_alloc(n * dtype_size(s->out));
     double *y = HEAP_NEW(double, n), off = 0, norm = 0;
-    row_take(&r, 0, 0, raw, n * dtype_size(s->out));
+    row_download(&r, 0, 0, raw, n * dtype_size(s->out));
     hand_ok(reference_convert(y, DT_F64, raw, s->out, n));
     for (int64_t i = 0; i < n; i++) {
         off += (y[i] - expected[i]) * (y[i] - expected[i]);
@@ -114,11 +114,11 @@ static void try_tiles(const struct shape *s)
         for (int k = 0; k < i; k++) /* groups are arguments, which are not in the digest */
             assert_int_equal(!strcmp(launch[k], launch[i]), tile[k].columns == tile[i].columns);
         row_open(&r);
-        row_give(&r, 0, 0, half_a, 2 * s->M * s->K);
-        row_give(&r, 1, 0, half_b, 2 * s->K * s->N);
+        row_upload(&r, 0, 0, half_a, 2 * s->M * s->K);
+        row_upload(&r, 1, 0, half_b, 2 * s->K * s->N);
         row_start(&r);
         double error = error_of(s, expected), most = s->out == DT_F32 ? 1e-6 : 2.4e-3;
-        const char *where = row_trespass(&r);
+        const char *where = row_stray_write(&r);
         if (!(error < most) || where)
             fail_msg("%d x %d by %d: error %g, at most %g; it wrote %s", tile[i].rows,
                      tile[i].columns, tile[i].group, error, most, where ? where : "nothing else");

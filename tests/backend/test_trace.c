@@ -46,7 +46,7 @@ static void mark_step(void *user, const struct plan *p, int step)
 
 static const struct plan_hooks marking = {.before = mark_step};
 
-static void run(struct hand *s)
+static void run_step(struct hand *s)
 {
     hand_ok(plan_run(&s->plan, &marking));
     s->backend->trace->mark(s->context, -1);
@@ -56,7 +56,7 @@ static void *record(struct hand *s)
 {
     void *recording;
     hand_ok(s->backend->recording->begin(s->context));
-    run(s);
+    run_step(s);
     hand_ok(s->backend->recording->end(s->context, &recording));
     return recording;
 }
@@ -96,13 +96,13 @@ static int64_t check_run(const struct hand *s, const struct trace *t, int64_t fr
     for (int step = 0; step < s->plan.steps; step++) {
         if (!s->plan.step[step].kernel) continue;
         int64_t first = i;
-        while (i < t->activities && t->activity[i].mark == step && t->activity[i].play == replay)
+        while (i < t->activities && t->activity[i].mark == step && t->activity[i].replay == replay)
             i++;
         if (i == first)
             fail_msg("step %d, %s: nothing; number %lld is of mark %d, replay %d", step,
                      op_def(s->plan.step[step].kernel->op)->name, (long long)i,
                      i < t->activities ? t->activity[i].mark : -2,
-                     i < t->activities ? t->activity[i].play : -2);
+                     i < t->activities ? t->activity[i].replay : -2);
         if (s->plan.step[step].kernel->op == OP_GELU)
             assert_string_equal(t->activity[first].name, "gelu");
     }
@@ -138,11 +138,11 @@ static void test_each_kernel_is_matched_to_its_node(void **state)
     struct hand s;
     struct trace t;
     open(&s);
-    run(&s); /* compiles; without a trace, marks have no effect */
+    run_step(&s); /* compiles; without a trace, marks have no effect */
     hand_ok(s.backend->stream.sync(s.context));
     int64_t from = clock_ns();
     begin(&s);
-    for (int i = 0; i < 2; i++) run(&s);
+    for (int i = 0; i < 2; i++) run_step(&s);
     end(&s, &t);
     int64_t to = clock_ns(), slack = 1000000;
     int64_t half = check_run(&s, &t, 0, -1);
@@ -166,7 +166,7 @@ static void test_replays_have_the_marks_of_the_capture(void **state)
     struct trace t;
     float x[COLUMNS] = {0};
     open(&s);
-    run(&s);
+    run_step(&s);
     begin(&s);
     void *recording = record(&s);
     for (int replay = 0; replay < REPLAYS; replay++) {
@@ -199,7 +199,7 @@ static void test_an_earlier_capture_is_unmatched(void **state)
     struct hand s;
     struct trace t;
     open(&s);
-    run(&s);
+    run_step(&s);
     void *before = record(&s);
     begin(&s);
     hand_ok(s.backend->recording->replay(s.context, before));
@@ -224,7 +224,7 @@ static void test_a_capture_serves_later_traces(void **state)
     struct hand s;
     struct trace t;
     open(&s);
-    run(&s);
+    run_step(&s);
     begin(&s);
     void *recording = record(&s);
     end(&s, &t);
@@ -257,9 +257,9 @@ static void test_counters_follow_the_launches(void **state)
     struct kernel_counters counted[MOST];
     int64_t kernels = 0, i = 0;
     open(&s);
-    run(&s);
+    run_step(&s);
     begin(&s);
-    run(&s);
+    run_step(&s);
     end(&s, &t);
     for (int twice = 0; twice < 2; twice++) {
         if (s.backend->counters->begin(s.context, COUNTERS_OF_TIME, MOST) != ST_OK) {
@@ -296,7 +296,7 @@ static void test_counters_have_limited_space(void **state)
     struct kernel_counters counted[1];
     int64_t kernels = 0;
     open(&s);
-    run(&s);
+    run_step(&s);
     if (s.backend->counters->begin(s.context, COUNTERS_OF_TIME, 1) != ST_OK) {
         hand_close(&s);
         SKIP("%s", fail_message());
@@ -305,7 +305,7 @@ static void test_counters_have_limited_space(void **state)
     hand_ok(s.backend->counters->end(s.context, counted, &kernels));
     assert_int_equal(kernels, 1);
     begin(&s);
-    run(&s);
+    run_step(&s);
     end(&s, &t);
     check_run(&s, &t, 0, -1);
     hand_close(&s);
@@ -321,11 +321,11 @@ static int once(void)
     range_push("forward");
     range_pop();
     range_pop();
-    run(&s);
+    run_step(&s);
     s.backend->trace->profiler_range(s.context, true);
     enum status st = s.backend->trace->begin(s.context);
     if (st == ST_OK) {
-        for (int i = 0; i < 2; i++) run(&s);
+        for (int i = 0; i < 2; i++) run_step(&s);
         void *recording = record(&s);
         for (int i = 0; i < 2; i++) hand_ok(s.backend->recording->replay(s.context, recording));
         st = s.backend->trace->end(s.context, &t, &s.arena);
@@ -338,7 +338,7 @@ static int once(void)
         printf("%lld activities, %lld dropped, %lld unmatched, by %s: %s\n",
                (long long)t.activities, (long long)t.dropped, (long long)t.unmatched, t.by,
                t.why ? t.why : "whole");
-    run(&s); /* everything else works */
+    run_step(&s); /* everything else works */
     hand_close(&s);
     return 0;
 }
@@ -352,10 +352,10 @@ static int count(void)
     int64_t kernels = 0;
     open(&s);
     enum status st = s.backend->counters->begin(s.context, COUNTERS_OF_TIME, MOST);
-    run(&s);
+    run_step(&s);
     if (st == ST_OK) st = s.backend->counters->end(s.context, counted, &kernels);
     printf("%lld kernels counted: %s\n", (long long)kernels, st == ST_OK ? "all" : fail_message());
-    run(&s); /* everything else works */
+    run_step(&s); /* everything else works */
     hand_close(&s);
     return 0;
 }

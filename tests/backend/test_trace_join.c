@@ -30,7 +30,7 @@ static const char *marks(const struct trace *t, struct arena *a)
     char *text = arena_strdup(a, "");
     for (int64_t i = 0; i < t->activities; i++) {
         const struct activity *x = &t->activity[i];
-        char *replay = x->play < 0 ? arena_strdup(a, "") : arena_printf(a, "%d:", x->play);
+        char *replay = x->replay < 0 ? arena_strdup(a, "") : arena_printf(a, "%d:", x->replay);
         text = arena_printf(a, "%s%s%s%d", text, i ? " " : "", replay, x->mark);
     }
     return text;
@@ -100,7 +100,7 @@ static void test_a_call_without_a_record_is_reported(void **state)
 }
 
 static const int first[] = {10, 11, 11}, second[] = {20};
-static const struct trace_play three[] = {{first, 3}, {second, 1}, {first, 3}};
+static const struct trace_replay three[] = {{first, 3}, {second, 1}, {first, 3}};
 
 /* All calls have the same number: numbers are not needed if no record is missing. */
 static void test_replays_are_matched_in_order(void **state)
@@ -141,7 +141,7 @@ static void test_a_replay_without_its_call_is_unmatched(void **state)
     (void)state;
     struct arena a = {0};
     struct trace t;
-    static const struct trace_play late[] = {{NULL, 0}, {first, 3}};
+    static const struct trace_replay late[] = {{NULL, 0}, {first, 3}};
     struct trace_record r[] = {replayed(3, 10), replayed(4, 20), replayed(4, 30), replayed(4, 40)};
     struct trace_call c[] = {{4, -1, 1}};
     trace_join(&(struct trace_input){r, 4, c, 1, late, 2, NULL, 0}, &t, &a);
@@ -174,7 +174,7 @@ static void test_an_earlier_capture_is_unmatched(void **state)
     (void)state;
     struct arena a = {0};
     struct trace t;
-    static const struct trace_play two[] = {{NULL, 0}, {first, 3}};
+    static const struct trace_replay two[] = {{NULL, 0}, {first, 3}};
     struct trace_record seen[] = {replayed(3, 10), replayed(3, 20), replayed(4, 30),
                                   replayed(4, 40), replayed(4, 50)};
     struct trace_record unseen[] = {replayed(4, 30), replayed(4, 40), replayed(4, 50)};

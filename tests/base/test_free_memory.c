@@ -150,9 +150,9 @@ static void test_limits_of_the_process(void **state)
 static void test_of_this_machine(void **state)
 {
     (void)state;
-    int64_t room = free_memory_bytes();
-    if (room < 0) SKIP("this system does not tell its free memory");
-    assert_true(room > MIB && room < (INT64_C(1) << 50));
+    int64_t free_bytes = free_memory_bytes();
+    if (free_bytes < 0) SKIP("this system does not tell its free memory");
+    assert_true(free_bytes > MIB && free_bytes < (INT64_C(1) << 50));
 }
 
 int main(void)

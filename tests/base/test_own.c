@@ -112,13 +112,13 @@ static void test_a_run(void **state)
     struct arena a = {};
     put("run/config.conf", "learning = 1");
     struct own_found f = look(&a);
-    assert_true(!f.recognised && !f.foreign);
+    assert_true(!f.recognized && !f.foreign);
     assert_string_equal(f.unlike, "config.conf");
     put("run/ckpt/000010/state.json", "{\"v\":1,\"iter\":10");
-    assert_true(look(&a).recognised);
+    assert_true(look(&a).recognized);
     put("run/notes", "mine");
     f = look(&a);
-    assert_true(f.recognised);
+    assert_true(f.recognized);
     assert_string_equal(f.foreign, "notes");
     arena_release(&a);
 }

@@ -138,7 +138,7 @@ static void test_thread_watch(void **state)
     (void)state;
     enum { PART_NS = 3000000 };
     struct threads_span span[3];
-    struct threads_watch w = {.span = span, .room = COUNT_OF(span)};
+    struct threads_watch w = {.span = span, .capacity = COUNT_OF(span)};
     threads_set(2);
     for (int watched = 0; watched < 2; watched++) {
         threads_watch(watched ? &w : NULL);

@@ -129,7 +129,7 @@ static void test_words(void **state)
     assert_string_equal(verdict_name(VERDICT_UNCERTAIN), "cannot tell");
 }
 
-/* The same numbers give the same verdict, also when thousands of pairs are first summarised. */
+/* The same numbers give the same verdict, also when thousands of pairs are first summarized. */
 static void test_deterministic(void **state)
 {
     (void)state;

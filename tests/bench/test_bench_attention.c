@@ -45,10 +45,10 @@ static struct attention_options small(void)
                                       .precisions = 1,
                                       .samples = 4,
                                       .limit_ms = 60000,
-                                      .room = -1};
+                                      .memory_limit = -1};
 }
 
-static void run(const struct attention_options *o)
+static void run_bench(const struct attention_options *o)
 {
     if (bench_attention_run(o, &cell, &cells, &arena) != ST_OK) fail_msg("%s", fail_message());
     assert_int_equal(cells,
@@ -75,7 +75,7 @@ static void test_every_variant_at_every_length(void **state)
     double seen[2] = {0};
     o.each = count;
     o.user = seen;
-    run(&o);
+    run_bench(&o);
     assert_true(seen[0] == 32 + 64 + 128 + 3 * 128.0 / 8 && seen[1] == 0);
     for (int i = 0; i < cells; i++) {
         const struct attention_cell *c = &cell[i], *next = c + ATTENTION_VARIANTS;
@@ -117,7 +117,7 @@ static void test_sizes_masks_and_types(void **state)
     o.heads = 0;
     o.columns = 32;
     o.check = true;
-    run(&o);
+    run_bench(&o);
     for (int i = 0; i < cells; i++) {
         const struct attention_cell *c = &cell[i];
         int at = i / ATTENTION_VARIANTS;
@@ -141,7 +141,7 @@ static void test_other_variants_of_flash(void **state)
     (void)state;
     struct attention_options o = small();
     o.ways = 1u << FLASH | 1u << FLASH_PORTABLE | 1u << FLASH_PORTABLE_DETERMINISTIC;
-    run(&o);
+    run_bench(&o);
     for (int i = 0; i < cells; i++) {
         if (!asked_for(&o, cell[i].way)) {
             assert_string_equal(cell[i].reason, "not requested");
@@ -189,10 +189,10 @@ static void test_shared_keys(void **state)
 {
     (void)state;
     struct attention_options o = small();
-    run(&o);
+    run_bench(&o);
     const struct attention_cell *own = cell;
     o.kv_heads = 1;
-    run(&o);
+    run_bench(&o);
     for (int i = 0; i < cells; i++) {
         if (!asked_for(&o, cell[i].way)) continue;
         if (cell[i].reason) fail_msg("%s", cell[i].reason);
@@ -206,15 +206,15 @@ static void test_out_of_memory(void **state)
 {
     (void)state;
     struct attention_options o = small();
-    run(&o);
+    run_bench(&o);
     /* the slow variants need more; inputs are in memory twice, as the device is the host */
     int64_t flash = cell[2 * ATTENTION_VARIANTS + FLASH].bytes;
-    o.room = flash + 2LL * 256 * (3 * 16 + 16) * (int64_t)sizeof(float);
-    o.room--;
-    run(&o);
+    o.memory_limit = flash + 2LL * 256 * (3 * 16 + 16) * (int64_t)sizeof(float);
+    o.memory_limit--;
+    run_bench(&o);
     assert_non_null(cell[2 * ATTENTION_VARIANTS + FLASH].reason);
-    o.room++;
-    run(&o);
+    o.memory_limit++;
+    run_bench(&o);
     for (int w = 0; w < ATTENTION_VARIANTS; w++) {
         const struct attention_cell *c = &cell[2 * ATTENTION_VARIANTS + w];
         if (!asked_for(&o, w)) continue;
@@ -240,11 +240,11 @@ static void test_refusal_names_what_fits(void **state)
     o.lengths = 1;
     o.length[0] = T;
     o.tokens = FITS * T;
-    run(&o);
-    o.room = cell[SLOW_OP].bytes + o.tokens * columns * (int64_t)sizeof(float);
+    run_bench(&o);
+    o.memory_limit = cell[SLOW_OP].bytes + o.tokens * columns * (int64_t)sizeof(float);
     for (int64_t n = FITS; n <= BATCH; n++) {
         o.tokens = n * T;
-        run(&o);
+        run_bench(&o);
         const char *reason = cell[SLOW_OP].reason;
         if (n == FITS)
             assert_null(reason);
@@ -252,14 +252,14 @@ static void test_refusal_names_what_fits(void **state)
             assert_non_null(strstr(reason, "; a batch of 2 is the largest that fits"));
     }
     o.tokens = o.length[0] = T / 2;
-    o.room = -1;
-    run(&o);
-    o.room = cell[SLOW_OP].bytes + T / 2 * columns * (int64_t)sizeof(float);
+    o.memory_limit = -1;
+    run_bench(&o);
+    o.memory_limit = cell[SLOW_OP].bytes + T / 2 * columns * (int64_t)sizeof(float);
     o.tokens = o.length[0] = T;
-    run(&o);
+    run_bench(&o);
     assert_non_null(strstr(cell[SLOW_OP].reason, "; not even one sequence fits; T 32 would"));
-    o.room = 1;
-    run(&o);
+    o.memory_limit = 1;
+    run_bench(&o);
     assert_non_null(strstr(cell[SLOW_OP].reason, "; not even one sequence of one token fits"));
 }
 
@@ -268,7 +268,7 @@ static void test_flash_only(void **state)
     (void)state;
     struct attention_options o = small();
     o.ways = 1u << FLASH;
-    run(&o);
+    run_bench(&o);
     for (int i = 0; i < cells; i++) {
         if (cell[i].way == FLASH)
             assert_true(!cell[i].reason && cell[i].both.n == 4);
@@ -282,7 +282,7 @@ static void test_out_of_time(void **state)
     (void)state;
     struct attention_options o = small();
     o.limit_ms = 0;
-    run(&o);
+    run_bench(&o);
     for (int i = 0; i < cells; i++) {
         if (!asked_for(&o, cell[i].way)) continue;
         assert_true(cell[i].bytes > 0 && cell[i].kernels > 0);
@@ -303,12 +303,12 @@ static void test_prediction_from_a_shorter_length(void **state)
     (void)state;
     struct attention_options o = small();
     o.lengths = 1;
-    run(&o);
+    run_bench(&o);
     const struct attention_cell *before = cell;
     o.length[0] = 128;
     o.limit_ms = 0;
     o.before = before;
-    run(&o);
+    run_bench(&o);
     for (int w = 0; w < ATTENTION_VARIANTS; w++) {
         if (!(USUAL >> w & 1)) continue;
         double times = cell[w].expected_ms / before[w].expected_ms;
@@ -318,7 +318,7 @@ static void test_prediction_from_a_shorter_length(void **state)
                     times < 4.01); /* same number of tokens, four times the length */
     }
     o.all_ms = 1e9; /* a small part of the total */
-    run(&o);
+    run_bench(&o);
     for (int w = 0; w < ATTENTION_VARIANTS; w++)
         assert_true(!(USUAL >> w & 1) || (!cell[w].reason && cell[w].both.n == 1));
 }

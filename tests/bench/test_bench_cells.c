@@ -168,8 +168,8 @@ static const char *name(void *user, const struct bench_cell *c)
     return c->config.model.n_layer == 3 ? "large" : "small";
 }
 
-static enum bench_order run(struct bench_grid *g, struct bench_options o, struct heard *heard,
-                            struct bench_cell **ret_cell)
+static enum bench_order run_grid(struct bench_grid *g, struct bench_options o, struct heard *heard,
+                                 struct bench_cell **ret_cell)
 {
     int cells;
     enum bench_order order;
@@ -188,7 +188,7 @@ static void test_lines_of_cells(void **state)
     struct bench_grid g = grid(5, "inference,forward,backward,update,step");
     struct bench_cell *cell;
     struct heard heard;
-    assert_true(run(&g, (struct bench_options){0}, &heard, &cell) == BENCH_ROUNDS);
+    assert_true(run_grid(&g, (struct bench_options){0}, &heard, &cell) == BENCH_ROUNDS);
     assert_string_equal(heard.order, "slsllssllssl"); /* one warm-up each; the order rotates */
     for (int i = 0; i < 2; i++) {
         const struct bench_cell *c = &cell[i];
@@ -220,7 +220,7 @@ static void test_loss_is_of_initial_weights(void **state)
         struct bench_grid g = grid(2, words[i]);
         struct bench_cell *cell;
         struct heard heard;
-        run(&g, (struct bench_options){0}, &heard, &cell);
+        run_grid(&g, (struct bench_options){0}, &heard, &cell);
         loss[i] = cell[0].loss;
         assert_true(loss[i] == loss[0]);
     }
@@ -264,12 +264,12 @@ static void test_lines_that_were_not_requested(void **state)
     struct bench_grid g = grid(2, "update");
     struct bench_cell *cell;
     struct heard heard;
-    run(&g, (struct bench_options){0}, &heard, &cell);
+    run_grid(&g, (struct bench_options){0}, &heard, &cell);
     assert_int_equal(cell[0].line[BENCH_UPDATE].ms.n, 2);
     assert_int_equal(cell[0].line[BENCH_STEP].ms.n, 0);
     int64_t update = cell[0].bytes;
     g = grid(2, "step");
-    run(&g, (struct bench_options){0}, &heard, &cell);
+    run_grid(&g, (struct bench_options){0}, &heard, &cell);
     assert_true(cell[0].bytes > update); /* no activations */
     assert_int_equal(lines_of("forward"), 1u << BENCH_FORWARD);
     assert_true(lines_of("backward") >> BENCH_FORWARD & 1); /* needed for the difference */
@@ -282,11 +282,11 @@ static void test_orders(void **state)
     struct bench_options o = {.order = BENCH_TWICE};
     struct bench_cell *cell;
     struct heard heard;
-    run(&g, o, &heard, &cell);
+    run_grid(&g, o, &heard, &cell);
     assert_string_equal(heard.order, "ssslllllsss"); /* a warm-up before each turn */
     assert_true(cell[0].line[BENCH_FORWARD].ms.n == 4 && cell[1].line[BENCH_FORWARD].ms.n == 4);
     hand_ok(bench_read_warmups(&g, "0,2"));
-    assert_true(run(&g, (struct bench_options){0}, &heard, &cell) == BENCH_ONCE);
+    assert_true(run_grid(&g, (struct bench_options){0}, &heard, &cell) == BENCH_ONCE);
     assert_string_equal(heard.order, "ssssssssssllllllllll");
     /* Without warm-up the first step counts. */
     assert_true(cell[0].line[BENCH_FORWARD].first_ms <= cell[0].line[BENCH_FORWARD].ms.max);
@@ -302,12 +302,13 @@ static void test_cells_that_do_not_fit_are_skipped(void **state)
     struct heard heard;
     axis(&g, "block_size=16,512");
     axis(&g, "flash=false");
-    run(&g, (struct bench_options){0}, &heard, &cell);
-    int64_t room = cell[3].bytes - 1;
-    assert_true(cell[1].bytes < room);
+    run_grid(&g, (struct bench_options){0}, &heard, &cell);
+    int64_t memory_limit = cell[3].bytes - 1;
+    assert_true(cell[1].bytes < memory_limit);
     int64_t all = cell[0].bytes + cell[1].bytes + cell[2].bytes;
-    enum bench_order order = run(&g, (struct bench_options){.limit = room}, &heard, &cell);
-    assert_true(order == (all > room / 10 * 9 ? BENCH_TWICE : BENCH_ROUNDS));
+    enum bench_order order =
+        run_grid(&g, (struct bench_options){.limit = memory_limit}, &heard, &cell);
+    assert_true(order == (all > memory_limit / 10 * 9 ? BENCH_TWICE : BENCH_ROUNDS));
     assert_non_null(strstr(cell[3].reason, "needs "));
     assert_non_null(strstr(cell[3].reason, " of memory, the limit is "));
     assert_non_null(strstr(cell[3].reason, "; batch_size="));
@@ -317,7 +318,7 @@ static void test_cells_that_do_not_fit_are_skipped(void **state)
     assert_int_equal(cell[2].line[BENCH_FORWARD].ms.n, 2);
     g = grid(2, "forward");
     axis(&g, "dtype=tfloat32"); /* not supported by a CPU */
-    run(&g, (struct bench_options){0}, &heard, &cell);
+    run_grid(&g, (struct bench_options){0}, &heard, &cell);
     assert_non_null(strstr(cell[0].reason, "tfloat32 needs a CUDA device"));
 }
 
@@ -332,14 +333,14 @@ static void test_memory_is_judged_by_phase(void **state)
     int64_t bytes[2];
     for (int i = 0; i < 2; i++) { /* what each selection needs */
         g.lines = lines_of(phases[i]);
-        run(&g, (struct bench_options){0}, &heard, &cell);
+        run_grid(&g, (struct bench_options){0}, &heard, &cell);
         bytes[i] = cell[0].bytes;
     }
     assert_true(bytes[0] < bytes[1]);
     for (int i = 0; i < 2; i++) {
         unsigned fits = lines_of(phases[i]);
         g.lines = lines_of("inference,forward,backward,update,step");
-        run(&g, (struct bench_options){.limit = bytes[i]}, &heard, &cell);
+        run_grid(&g, (struct bench_options){.limit = bytes[i]}, &heard, &cell);
         assert_null(cell[0].reason);
         assert_true(cell[0].bytes == bytes[i] && cell[0].lines == fits);
         assert_int_equal(cell[0].refused, g.lines & ~fits);
@@ -348,7 +349,7 @@ static void test_memory_is_judged_by_phase(void **state)
         assert_true(cell[0].line[BENCH_STEP].needs_bytes > bytes[1]);
         assert_non_null(strstr(cell[0].line[BENCH_STEP].reason, " of memory, the limit is "));
     }
-    run(&g, (struct bench_options){.limit = bytes[0] - 1}, &heard, &cell);
+    run_grid(&g, (struct bench_options){.limit = bytes[0] - 1}, &heard, &cell);
     assert_non_null(cell[0].reason);
     assert_int_equal(cell[0].refused, 0);
 }

@@ -60,7 +60,7 @@ static void test_the_batch_that_fits(void **state)
             one = bytes(c.config, 1, EXTENT_STEP), less = bytes(c.config, 1, EXTENT_BACKWARD);
     assert_true(less < one && one < two && two < most);
     const struct {
-        int64_t room, batch;
+        int64_t memory_limit, batch;
         unsigned lines;
     } cases[] = {{-1, BATCH, all.lines},   {most, BATCH, all.lines},
                  {most - 1, 3, all.lines}, {two, 2, all.lines},
@@ -68,7 +68,7 @@ static void test_the_batch_that_fits(void **state)
                  {less - 1, BATCH, 0},     {0, BATCH, 0}};
     for (int i = 0; i < COUNT_OF(cases); i++) {
         c = all;
-        hand_ok(forecast_fit(&c, cases[i].room, true, &lines));
+        hand_ok(forecast_fit(&c, cases[i].memory_limit, true, &lines));
         assert_int_equal(c.config.data.batch_size, cases[i].batch);
         assert_int_equal(lines, cases[i].lines);
     }

@@ -30,10 +30,10 @@ static const char *record(void)
 
 static json_t *json_of_version(const char *words, int version)
 {
-    if (strobe(words) != 0) fail_msg("%s: %s", words, failed);
+    if (strobe(words) != 0) fail_msg("%s: %s", words, program_stderr);
     json_error_t error;
-    json_t *all = json_loads(said, JSON_REJECT_DUPLICATES, &error);
-    if (!all) fail_msg("%s, line %d of %s", error.text, error.line, said);
+    json_t *all = json_loads(program_stdout, JSON_REJECT_DUPLICATES, &error);
+    if (!all) fail_msg("%s, line %d of %s", error.text, error.line, program_stdout);
     assert_int_equal(json_integer_value(json_object_get(all, "v")), version);
     return all;
 }
@@ -60,8 +60,8 @@ static const char *text(const json_t *object, const char *key)
 static void refuses(const char *words, int code, const char *sentence)
 {
     assert_int_equal(strobe(words), code);
-    if (!strstr(failed, sentence)) fail_msg("%s: %s", words, failed);
-    assert_string_equal(said, "");
+    if (!strstr(program_stderr, sentence)) fail_msg("%s: %s", words, program_stderr);
+    assert_string_equal(program_stdout, "");
 }
 
 /* Refused, unless this machine has eight GPUs. */
@@ -127,7 +127,7 @@ static void test_the_record_is_used_or_replaced(void **state)
     const char *measuring = "are not known yet";
     set_others("0");
     assert_int_equal(strobe(words), 0);
-    assert_null(strstr(failed, "measur"));
+    assert_null(strstr(program_stderr, "measur"));
     const char *good = program_text(record());
 
     char *other = arena_strdup(&arena, good);
@@ -136,32 +136,33 @@ static void test_the_record_is_used_or_replaced(void **state)
     cpu[8] ^= 1;
     workdir_text("cache/strobe/machine.json", other);
     assert_int_equal(strobe(words), 0);
-    assert_non_null(strstr(failed, measuring));
+    assert_non_null(strstr(program_stderr, measuring));
     /* The other machine's record is kept. */
     assert_true(lines_of(program_text(record())) > lines_of(good));
 
     assert_int_equal(strobe(arena_printf(&arena, "%s --threads=2", words)), 0);
-    assert_non_null(strstr(failed, "with 2 threads are not known yet"));
+    assert_non_null(strstr(program_stderr, "with 2 threads are not known yet"));
 
     set_others("7.5"); /* no command stops to measure where a record is there */
     assert_int_equal(strobe(words), 0);
-    assert_null(strstr(failed, "measur"));
-    assert_non_null(strstr(said, "while other programs were busy, so they may be too low"));
+    assert_null(strstr(program_stderr, "measur"));
+    assert_non_null(
+        strstr(program_stdout, "while other programs were busy, so they may be too low"));
 
     workdir_truncate(record(), (int64_t)strlen(good) / 2);
     assert_int_equal(strobe(words), 0);
-    assert_non_null(strstr(failed, measuring));
+    assert_non_null(strstr(program_stderr, measuring));
     set_others("0");
     assert_int_equal(strobe(words), 0);
-    assert_null(strstr(failed, "measur"));
+    assert_null(strstr(program_stderr, "measur"));
 
     /* The commands work even if the record cannot be stored. */
     assert_int_equal(program_run("HOME= XDG_CACHE_HOME=relative", words), 0);
-    assert_non_null(strstr(failed, "neither XDG_CACHE_HOME nor HOME is set"));
+    assert_non_null(strstr(program_stderr, "neither XDG_CACHE_HOME nor HOME is set"));
     workdir_text("in_the_way", "");
     const char *blocked = arena_printf(&arena, "XDG_CACHE_HOME=%s", workdir_path("in_the_way"));
     assert_int_equal(program_run(blocked, words), 0);
-    assert_non_null(strstr(failed, "warning: the peaks are not stored"));
+    assert_non_null(strstr(program_stderr, "warning: the peaks are not stored"));
 }
 
 /* --- bench kernels --- */
@@ -200,13 +201,13 @@ static void test_formats_of_bench_kernels(void **state)
     const char *words =
         arena_printf(&arena, "bench kernels --op=adamw --dtype=float32 --samples=1 %s", TINY);
     assert_int_equal(strobe(arena_printf(&arena, "%s --csv", words)), 0);
-    assert_memory_equal(said, "op,shape,dtype,calls_per_step,kernel,", 37);
-    assert_non_null(strstr(said, "\nADAMW,"));
+    assert_memory_equal(program_stdout, "op,shape,dtype,calls_per_step,kernel,", 37);
+    assert_non_null(strstr(program_stdout, "\nADAMW,"));
     assert_int_equal(strobe(arena_printf(&arena, "%s --markdown", words)), 0);
-    assert_memory_equal(said, "| operator ", 11);
+    assert_memory_equal(program_stdout, "| operator ", 11);
     assert_int_equal(strobe(words), 0);
-    assert_non_null(strstr(said, "`strobe machine` measures again"));
-    assert_null(strstr(said, "matmuls alone")); /* one operator only */
+    assert_non_null(strstr(program_stdout, "`strobe machine` measures again"));
+    assert_null(strstr(program_stdout, "matmuls alone")); /* one operator only */
 }
 
 static void test_bench_refuses(void **state)
@@ -257,19 +258,19 @@ static void test_bench_attention(void **state)
     assert_non_null(strstr(picture, "flash, f32, 32: "));
     assert_non_null(strstr(picture, "Attention, 2 heads of 8, 32 tokens in total"));
     assert_non_null(strstr(picture, "FLOP/s</title>"));
-    assert_non_null(strstr(failed, arena_printf(&arena, "picture: %s\n", svg)));
+    assert_non_null(strstr(program_stderr, arena_printf(&arena, "picture: %s\n", svg)));
     assert_int_equal(strobe(words), 0);
-    assert_non_null(strstr(said, "slow primitive"));
-    assert_non_null(strstr(said, "2.5 times that backward"));
+    assert_non_null(strstr(program_stdout, "slow primitive"));
+    assert_non_null(strstr(program_stdout, "2.5 times that backward"));
     assert_int_equal(strobe(arena_printf(&arena, "%s --flash_only", words)), 0);
-    assert_non_null(strstr(said, "  flash  "));
-    assert_null(strstr(said, "slow"));
-    assert_null(strstr(said, "error y"));
-    assert_null(strstr(said, "clk/tile"));
-    assert_null(strstr(said, "x flash"));
+    assert_non_null(strstr(program_stdout, "  flash  "));
+    assert_null(strstr(program_stdout, "slow"));
+    assert_null(strstr(program_stdout, "error y"));
+    assert_null(strstr(program_stdout, "clk/tile"));
+    assert_null(strstr(program_stdout, "x flash"));
     assert_int_equal(strobe(arena_printf(&arena, "%s --flash_only --markdown", words)), 0);
-    assert_non_null(strstr(said, "| dtype | D | causal |"));
-    assert_non_null(strstr(said, " standard deviation\n\nFLOPs: ")); /* paragraphs */
+    assert_non_null(strstr(program_stdout, "| dtype | D | causal |"));
+    assert_non_null(strstr(program_stdout, " standard deviation\n\nFLOPs: ")); /* paragraphs */
 }
 
 static void test_grid_of_bench_attention(void **state)
@@ -301,8 +302,8 @@ static void test_grid_of_bench_attention(void **state)
     json_decref(all);
     assert_non_null(strstr(program_text(workdir_path("grid.svg")), "flash, bf16, D 4, full, 32: "));
     assert_int_equal(strobe(arena_printf(&arena, "%s --markdown", words)), 0);
-    assert_memory_equal(said, "| dtype ", 8);
-    assert_non_null(strstr(said, "error: y, and dq, dk, dv together"));
+    assert_memory_equal(program_stdout, "| dtype ", 8);
+    assert_non_null(strstr(program_stdout, "error: y, and dq, dk, dv together"));
 }
 
 static void test_bench_attention_refuses(void **state)
@@ -389,9 +390,9 @@ static void test_ladder(void **state)
     }
     json_decref(all);
     assert_int_equal(strobe(arena_printf(&arena, "%s --markdown --vocab=64", words)), 0);
-    assert_memory_equal(said, "| rung ", 7);
-    assert_non_null(strstr(said, "| the vocabulary, 64, is a multiple of 64 already |"));
-    assert_non_null(strstr(said, "6 N + 12 L C T"));
+    assert_memory_equal(program_stdout, "| rung ", 7);
+    assert_non_null(strstr(program_stdout, "| the vocabulary, 64, is a multiple of 64 already |"));
+    assert_non_null(strstr(program_stdout, "6 N + 12 L C T"));
 }
 
 static void test_ladder_refuses(void **state)
@@ -411,13 +412,13 @@ static void test_help_of_the_parts(void **state)
 {
     (void)state;
     assert_int_equal(strobe("bench kernels --help"), 0);
-    assert_memory_equal(said, "usage: strobe bench kernels [CONFIG|RUN]", 40);
-    assert_non_null(strstr(said, "\n  --op=NAME "));
+    assert_memory_equal(program_stdout, "usage: strobe bench kernels [CONFIG|RUN]", 40);
+    assert_non_null(strstr(program_stdout, "\n  --op=NAME "));
     assert_int_equal(strobe("bench attention -h"), 0);
-    assert_memory_equal(said, "usage: strobe bench attention [--T=", 35);
+    assert_memory_equal(program_stdout, "usage: strobe bench attention [--T=", 35);
     assert_int_equal(strobe("help bench"), 0);
-    assert_memory_equal(said, "usage: strobe bench CONFIG|RUN ...|--suite=NAME|kernels|attention ",
-                        66);
+    assert_memory_equal(program_stdout,
+                        "usage: strobe bench CONFIG|RUN ...|--suite=NAME|kernels|attention ", 66);
 }
 
 int main(void)

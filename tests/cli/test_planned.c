@@ -34,30 +34,32 @@ static int strobe(const char *command, const char *more)
 
 static void says(const char *words)
 {
-    if (!strstr(said, words)) fail_msg("\"%s\" is not in:\n%s", words, said);
+    if (!strstr(program_stdout, words)) fail_msg("\"%s\" is not in:\n%s", words, program_stdout);
 }
 
 static void says_not(const char *words)
 {
-    if (strstr(said, words)) fail_msg("\"%s\" is in:\n%s", words, said);
+    if (strstr(program_stdout, words)) fail_msg("\"%s\" is in:\n%s", words, program_stdout);
 }
 
 /* A row of a table begins with these two cells, whatever the width of their columns. */
 static void says_in_row(const char *first, const char *second)
 {
     size_t n = strlen(first), m = strlen(second);
-    for (const char *at = said; *at; at += strcspn(at, "\n") + (at[strcspn(at, "\n")] != '\0')) {
+    for (const char *at = program_stdout; *at;
+         at += strcspn(at, "\n") + (at[strcspn(at, "\n")] != '\0')) {
         size_t gap = strncmp(at, first, n) == 0 ? strspn(at + n, " ") : 0;
         if (gap && !strncmp(at + n + gap, second, m) && strchr(" \n", at[n + gap + m])) return;
     }
-    fail_msg("no row of \"%s\" with \"%s\" is in:\n%s", first, second, said);
+    fail_msg("no row of \"%s\" with \"%s\" is in:\n%s", first, second, program_stdout);
 }
 
 static json_t *json_of(const char *command, const char *more)
 {
-    if (strobe(command, arena_printf(&arena, "%s --json", more)) != 0) fail_msg("%s", failed);
+    if (strobe(command, arena_printf(&arena, "%s --json", more)) != 0)
+        fail_msg("%s", program_stderr);
     json_error_t error;
-    json_t *all = json_loads(said, 0, &error);
+    json_t *all = json_loads(program_stdout, 0, &error);
     if (!all) fail_msg("%s, column %d", error.text, error.column);
     assert_int_equal(json_integer_value(json_object_get(all, "v")), 1);
     return all;
@@ -76,25 +78,26 @@ static void test_vocabulary(void **state)
     assert_int_equal(strobe("plan", "--summary"), 0);
     says("vocabulary=65\n");
     says("parameters   795,904 (804,096 with positions)");
-    assert_non_null(strstr(
-        failed, "the data set shakespeare_char does not exist; assuming a vocabulary of 65"));
+    assert_non_null(
+        strstr(program_stderr,
+               "the data set shakespeare_char does not exist; assuming a vocabulary of 65"));
     assert_int_equal(strobe("plan", "--summary --dataset=words"), 0);
     says("vocabulary=50257\n");
     assert_int_equal(strobe("plan", "--summary --vocab=100"), 0);
     says("vocabulary=100\n");
-    assert_string_equal(failed, "");
+    assert_string_equal(program_stderr, "");
     assert_int_equal(strobe("plan", "--summary --vocab_size=1000"), 0);
     says("vocabulary=1000\n");
-    assert_string_equal(failed, ""); /* no data set is looked for */
+    assert_string_equal(program_stderr, ""); /* no data set is looked for */
     assert_int_equal(strobe("plan", "--summary --vocab_size=1000 --vocab=65"), 0);
     says("parameters   915,584"); /* the others take part in the softmax */
     assert_int_equal(strobe("plan", "--vocab_size=1000 --vocab=1001"), 2);
-    assert_non_null(strstr(failed, "1001 distinct tokens, more than vocab_size = 1000"));
+    assert_non_null(strstr(program_stderr, "1001 distinct tokens, more than vocab_size = 1000"));
     assert_int_equal(strobe("plan", "--vocab=-1"), 2);
     assert_int_equal(strobe("plan", "--summary --vocab=152000"), 0);
     says("vocabulary=152000\n");
     assert_int_equal(strobe("plan", "--vocab=1048577"), 2);
-    assert_string_equal(said, "");
+    assert_string_equal(program_stdout, "");
 }
 
 static void test_vocabulary_of_the_data_set(void **state)
@@ -109,7 +112,7 @@ static void test_vocabulary_of_the_data_set(void **state)
     const char *words = arena_printf(&arena, "--summary --data_dir=%s --dataset=letters", dir);
     assert_int_equal(strobe("plan", words), 0);
     says("vocabulary=5\n");
-    assert_string_equal(failed, "");
+    assert_string_equal(program_stderr, "");
 }
 
 static void test_graph(void **state)
@@ -137,8 +140,8 @@ static void test_graph(void **state)
     assert_int_equal(strobe("graph", "--kind=decode"), 0);
     says("4 ATTENTION_CACHED");
     assert_int_equal(strobe("graph", "--dot"), 0);
-    assert_memory_equal(said, "digraph strobe {", 16);
-    assert_string_equal(said + strlen(said) - 2, "}\n");
+    assert_memory_equal(program_stdout, "digraph strobe {", 16);
+    assert_string_equal(program_stdout + strlen(program_stdout) - 2, "}\n");
 }
 
 /* The sources of kernels that are generated for a graph. */
@@ -166,15 +169,15 @@ static void test_graph_refuses(void **state)
 {
     (void)state;
     assert_int_equal(strobe("graph", "--after=fuze --vocab=65"), 2);
-    assert_string_equal(failed,
+    assert_string_equal(program_stderr,
                         "strobe: there is no pass fuze; the passes are model, regions, join, "
                         "expand, precision, recompute, numerics, float8, fuse, chain, pack, shard, "
                         "dead\n");
     assert_int_equal(strobe("graph", "--kind=whole"), 2);
-    assert_non_null(strstr(failed, "there is no graph whole"));
+    assert_non_null(strstr(program_stderr, "there is no graph whole"));
     assert_int_equal(strobe("graph", "--eval --update"), 2);
     assert_int_equal(strobe("graph", "--n_head=7"), 2);
-    assert_non_null(strstr(failed, "not divisible"));
+    assert_non_null(strstr(program_stderr, "not divisible"));
 }
 
 static void test_graph_json(void **state)
@@ -205,7 +208,7 @@ static void test_plan(void **state)
     assert_int_equal(strobe("plan", "--backend=null"), 0);
     says(" null ");
     assert_int_equal(strobe("plan", "--backend=abacus"), 2);
-    assert_non_null(strstr(failed, "there is no backend abacus"));
+    assert_non_null(strstr(program_stderr, "there is no backend abacus"));
 }
 
 static void test_plan_json(void **state)
@@ -264,7 +267,8 @@ static void test_plan_occupancy(void **state)
 {
     (void)state;
     assert_int_equal(strobe("plan", "--occupancy"), 2);
-    assert_non_null(strstr(failed, "occupancy is of the multiprocessors of a GPU: add --device="));
+    assert_non_null(
+        strstr(program_stderr, "occupancy is of the multiprocessors of a GPU: add --device="));
     assert_int_equal(strobe("plan", "--occupancy --summary"), 2);
 #ifdef HAVE_CUDA
     const char *words = "--device=cuda --occupancy --tune=off --gradient_accumulation_steps=3";
@@ -371,19 +375,21 @@ static void test_memory_plot(void **state)
     assert_int_equal(strobe("memory", "--gradient_accumulation_steps=3"), 0);
     says("|forward, 2 more");
     says("|update");
-    const char *axis = strstr(said, "\n       0 B +");
+    const char *axis = strstr(program_stdout, "\n       0 B +");
     assert_non_null(axis);
     assert_int_equal(strcspn(axis + 1, "\n"), 12 + 84);
     assert_non_null(memchr(axis, '^', 12 + 84));
     for (int i = 0; i < 84; i++) assert_int_equal(axis[i - 84], 'w'); /* the lowest row */
-    const char *top = strstr(said, "MiB |") + 5, *mark = memchr(axis, '^', 12 + 84);
+    const char *top = strstr(program_stdout, "MiB |") + 5, *mark = memchr(axis, '^', 12 + 84);
     long peak = mark - axis - 13;
     assert_true(strspn(top, " ") <= (size_t)peak && strcspn(top, "\n") > (size_t)peak);
     assert_non_null(strchr("Sbfx", top[peak]));
     int rows = 0;
-    for (const char *at = strstr(said, "MiB |"); at && at < axis; at = strchr(at, '\n') + 1) rows++;
+    for (const char *at = strstr(program_stdout, "MiB |"); at && at < axis;
+         at = strchr(at, '\n') + 1)
+        rows++;
     assert_int_equal(rows, 16);
-    for (const char *at = said; *at; at += strcspn(at, "\n") + 1)
+    for (const char *at = program_stdout; *at; at += strcspn(at, "\n") + 1)
         assert_true(strcspn(at, "\n") <= 120);
 }
 
@@ -421,7 +427,8 @@ static void test_memory_phases(void **state)
     says("gradients");
     says_not("optimizer state");
     assert_int_equal(strobe("memory", "--phase=sideways"), 2);
-    assert_non_null(strstr(failed, "--phase must be inference, backward or step; found sideways"));
+    assert_non_null(
+        strstr(program_stderr, "--phase must be inference, backward or step; found sideways"));
 }
 
 static void test_memory_csv(void **state)
@@ -429,15 +436,15 @@ static void test_memory_csv(void **state)
     (void)state;
     json_t *all = json_of("memory", "--gradient_accumulation_steps=2");
     assert_int_equal(strobe("memory", "--csv"), 0);
-    assert_memory_equal(said, "part,bytes,share,note\nweights,", 30);
+    assert_memory_equal(program_stdout, "part,bytes,share,note\nweights,", 30);
     says("\n\nrecompute,");
     says_not("plan  ");
     assert_int_equal(strobe("memory", "--gradient_accumulation_steps=2 --timeline --csv"), 0);
     static const char head[] = "graph,step,phase,layer,op,scope,weights,gradients,optimizer,copies,"
                                "cache,inputs,saved,forward,backward,update,workspace,unused,used\n";
-    assert_memory_equal(said, head, sizeof head - 1);
+    assert_memory_equal(program_stdout, head, sizeof head - 1);
     size_t lines = 0;
-    for (const char *at = said; *at; at++) lines += *at == '\n';
+    for (const char *at = program_stdout; *at; at++) lines += *at == '\n';
     assert_int_equal(lines, 1 + json_array_size(json_object_get(all, "timeline")));
     says("\nmicro_more,");
     says("\nupdate,");
@@ -493,7 +500,7 @@ static void test_memory_limit(void **state)
     static const char *const bad[] = {"80", "GiB", "-1GB", "0B", "1XB", "1GiBs", "", "nanGB"};
     for (int i = 0; i < COUNT_OF(bad); i++) {
         assert_int_equal(strobe("memory", arena_printf(&arena, "--limit=%s", bad[i])), 2);
-        assert_non_null(strstr(failed, "--limit takes a size with its unit"));
+        assert_non_null(strstr(program_stderr, "--limit takes a size with its unit"));
     }
 }
 

@@ -141,7 +141,7 @@ BEGIN {
     printf "\"step_ms\":%s,\"plain_step_ms\":%s,\"overhead\":0.012,\"host_ms_per_step\":0.31," \
         "\"dropped\":%d,\"unmatched\":0,\n",
         stats, stats, dropped
-    printf "\"dropped_why\":%s,\n", dropped ? "\"the library had no room <for> them\"" : "null"
+    printf "\"dropped_why\":%s,\n", dropped ? "\"the library had no space <for> them\"" : "null"
     printf "\"phase_ms\":{\"forward\":%.7g,\"backward\":%.7g,\"update\":%.7g},\n",
         in_phase["forward"] / 1e3,
         in_phase["backward"] / 1e3, in_phase["update"] / 1e3

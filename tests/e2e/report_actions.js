@@ -95,7 +95,7 @@ function tryTables() {
     expect(all("tfoot td", host)[1].textContent === "100.0", "the shares of forward are not 100 %");
 }
 
-/* Tables of `strobe bench` sort, bars fill their room, and curves are in the picture. */
+/* Tables of `strobe bench` sort, bars fill their column, and curves are in the picture. */
 function tryBenches() {
     for (const section of all(".bench")) {
         all(".sorted", section).forEach((host, i) => tryHeadings(host, `bench table ${i}`));

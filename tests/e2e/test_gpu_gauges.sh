@@ -95,7 +95,7 @@ for case in "EMU_NVML=refuses:libnvidia-ml.so.1 reports: Driver/library version 
     [ "$(grep -c 'not sampled' out)" = 1 ] || fail "printed more than once: $(cat out)"
     [ -z "$(samples silent)" ] || fail "samples: $(samples silent)"
     grep -q '"gauges": null' silent/summary.json || fail "gauges: $(cat silent/summary.json)"
-    unknown="the GPU's utilisation, clock, power and temperature are unknown"
+    unknown="the GPU's utilization, clock, power and temperature are unknown"
     expect 0 "NVML       missing: ${case#*:}; $unknown" env ${case%%:*} "$STROBE" info
 done
 expect 0 '6 iterations' $train --out_dir=off --sample_interval=0

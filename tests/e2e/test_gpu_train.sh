@@ -114,9 +114,9 @@ for gradients in e5m2 e4m3; do
         near cpu8_$gradients float8_$gradients 1e-2
         [ "$(grep -c 'MATMUL_SCALED *cublaslt' float8_$gradients/plan.txt)" -ge 24 ] ||
             fail "matmuls of two blocks are not in 8 bits"
-        [ $gradients = e4m3 ] || grep -q 'QUANTISE_ADD_LAYERNORM *bf16' float8_e5m2/plan.txt ||
+        [ $gradients = e4m3 ] || grep -q 'QUANTIZE_ADD_LAYERNORM *bf16' float8_e5m2/plan.txt ||
             fail "a norm does not quantize its output itself"
-        [ $gradients = e5m2 ] || grep -q 'QUANTISE_GELU_GRAD *tiles' float8_e4m3/plan.txt ||
+        [ $gradients = e5m2 ] || grep -q 'QUANTIZE_GELU_GRAD *tiles' float8_e4m3/plan.txt ||
             fail "the gradient of GELU is not quantized in the same kernel"
         train replay8_$gradients --device=cuda --dtype=float8 --float8_gradients=$gradients \
             --deterministic=true --replay=true $narrow

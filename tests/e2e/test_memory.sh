@@ -1,7 +1,7 @@
 #!/bin/sh
 # Memory of the host: what does not fit is refused before it starts, in one sentence that names the
 # need, what is there, by which limit, and a batch size that fits; what runs out later ends in one
-# sentence, with a checkpoint where there was room for one. Never a signal.
+# sentence, with a checkpoint where there was memory for one. Never a signal.
 # test: slow release timeout=900; sanitizers reserve terabytes, and end where malloc fails
 . "$(dirname "$0")/tiny.sh"
 here=$PWD

@@ -31,7 +31,7 @@ static enum status open_member(void **ret, const void *job, struct communicator 
     *m = (struct member){.communicator = c};
     __atomic_add_fetch(&opened, 1, __ATOMIC_RELAXED);
     const int *fails = job;
-    if (communicator_rank(c) == *fails) return (fail)(ST_MEMORY, "there is no room");
+    if (communicator_rank(c) == *fails) return (fail)(ST_MEMORY, "there is no memory");
     return ST_OK;
 }
 
@@ -93,9 +93,9 @@ static void test_a_rank_that_fails(void **state)
     int second = 2, none = -1;
     open_crew(&crew, &second);
     assert_int_equal(gather(&crew, all), ST_DEVICE);
-    assert_string_equal(fail_message(), "rank 2: there is no room");
+    assert_string_equal(fail_message(), "rank 2: there is no memory");
     crew_close(&crew);
-    assert_string_equal(fail_message(), "rank 2: there is no room"); /* it is kept */
+    assert_string_equal(fail_message(), "rank 2: there is no memory"); /* it is kept */
     assert_true(opened == RANKS - 1 && closed == RANKS - 1);
 
     open_crew(&crew, &none);

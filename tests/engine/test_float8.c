@@ -76,7 +76,7 @@ static int count(const struct graph *g, enum op op, enum dtype dtype)
     return n;
 }
 
-/* A block has twelve matmuls and twelve quantised tensors: four weights, their inputs, and the
+/* A block has twelve matmuls and twelve quantized tensors: four weights, their inputs, and the
  * gradients of their outputs. */
 static void test_only_block_matmuls(void **state)
 {
@@ -89,14 +89,14 @@ static void test_only_block_matmuls(void **state)
     const struct graph *g = &t.engine.program.graph[GRAPH_MICRO];
     assert_int_equal(count(g, OP_MATMUL_SCALED, DT_E4M3) + count(g, OP_MATMUL_SCALED, DT_E5M2),
                      12 * layers);
-    assert_int_equal(count(g, OP_QUANTISE, DT_F32), 12 * layers);
-    assert_int_equal(count(&t.engine.program.graph[GRAPH_EVAL], OP_QUANTISE, DT_F32), 0);
+    assert_int_equal(count(g, OP_QUANTIZE, DT_F32), 12 * layers);
+    assert_int_equal(count(&t.engine.program.graph[GRAPH_EVAL], OP_QUANTIZE, DT_F32), 0);
     int head = count(g, OP_MATMUL, DT_BF16) + count(g, OP_LINEAR, DT_BF16);
     assert_int_equal(head, 3);
     tiny_close(&t);
     c.model.n_embd = 24; /* not a multiple of 16 */
     tiny_open(&t, &c, KINDS);
-    assert_int_equal(count(&t.engine.program.graph[GRAPH_MICRO], OP_QUANTISE, DT_F32), 0);
+    assert_int_equal(count(&t.engine.program.graph[GRAPH_MICRO], OP_QUANTIZE, DT_F32), 0);
     tiny_close(&t);
 }
 

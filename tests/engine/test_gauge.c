@@ -80,9 +80,9 @@ static void test_means_are_over_time(void **state)
     wait_ms(200);
     gauge_work(g, true);
     sample.clock_mhz = 1600;
-    sample.throttle = 1 << THROTTLE_POWER | 1 << THROTTLE_SET;
-    sample.others = 1;
-    sample.other = 31;
+    sample.throttle = 1 << THROTTLE_POWER | 1 << THROTTLE_USER;
+    sample.other_programs = 1;
+    sample.other_pid = 31;
     wait_ms(100);
     gauge_work(g, false);
     sample.clock_mhz = 0;
@@ -143,7 +143,7 @@ static void test_a_set_clock_is_not_slowed(void **state)
 {
     (void)state;
     struct gauge *g = open_gauge(0);
-    sample.throttle = 1 << THROTTLE_SET;
+    sample.throttle = 1 << THROTTLE_USER;
     gauge_work(g, true);
     wait_ms(5);
     gauge_work(g, false);

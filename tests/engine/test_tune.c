@@ -16,13 +16,13 @@
 
 static const struct backend *cpu;
 static int measured;
-static bool forgets; /* entries are measured under a key that no question has */
+static bool forgets; /* entries are measured under a key that no lookup has */
 
-/* Every matmul of a program asks one question. */
+/* Every matmul of a program makes one lookup. */
 static const struct kernel *asking_find(int op, const struct kernel_call *call, int n)
 {
-    if (op == OP_MATMUL && call->questions && !tuning_asked(call->questions, "matmul")) {
-        struct tuning_question *q = tuning_ask(call->questions, "matmul");
+    if (op == OP_MATMUL && call->lookups && !tuning_lookup_find(call->lookups, "matmul")) {
+        struct tuning_lookup *q = tuning_lookup_add(call->lookups, "matmul");
         q->op = OP_MATMUL;
         q->attr = *call->attr;
         q->entry = tuning_find(call->tuning, "matmul");
@@ -59,9 +59,9 @@ static enum status tune(bool forgetting, int *ret_missing)
     setenv("XDG_CACHE_HOME", workdir_path(""), 1);
     tuning_init(&t, &target, &a);
     hand_ok(program_compile(&p, &c, TINY_VOCAB, &target, &t, kinds, &a));
-    assert_int_equal(tuning_missing(&p.questions), 1);
+    assert_int_equal(tuning_missing(&p.lookups), 1);
     enum status st = tune_program(&p, kinds, NULL, &t, &a);
-    *ret_missing = tuning_missing(&p.questions);
+    *ret_missing = tuning_missing(&p.lookups);
     workdir_close();
     arena_release(&a);
     return st;

@@ -60,17 +60,18 @@ static bool wanted(const struct trial *t)
 
 static void add_one(const struct trial *t)
 {
-    static int64_t room;
+    static int64_t capacity;
     if (!wanted(t)) return;
-    if (trials == room) {
-        room = 2 * room + 1024;
-        trial = realloc(trial, (size_t)room * sizeof *trial);
+    if (trials == capacity) {
+        capacity = 2 * capacity + 1024;
+        trial = realloc(trial, (size_t)capacity * sizeof *trial);
         if (!trial) die("out of memory");
     }
     trial[trials++] = *t;
 }
 
-static void add(enum command c, int call, int64_t n, const int *errors, int most, bool persists)
+static void add_trial(enum command c, int call, int64_t n, const int *errors, int most,
+                      bool persists)
 {
     for (int64_t at = 1; at <= n; at++)
         for (int i = 0; i < most && errors[i]; i++)
@@ -152,8 +153,8 @@ static void add_calls(enum command c, const struct outcome *o, const char *stack
             printf(" of %lld stacks", (long long)add_memory(c, stacks, n));
             continue;
         }
-        add(c, i, n, once[i], 6, false);
-        add(c, i, n, on[i], 4, true);
+        add_trial(c, i, n, once[i], 6, false);
+        add_trial(c, i, n, on[i], 4, true);
     }
     printf("\n");
 }

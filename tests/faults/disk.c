@@ -110,10 +110,10 @@ void disk_add_record(struct disk *d, const char *path)
     size_t bytes, at = 0;
     d->record = read_whole(path, &bytes);
     if (!d->record) die("there is no record %s", path);
-    for (int room = 0; at + sizeof(struct faults_change_record) <= bytes;) {
-        if (d->changes == room) {
-            room = 2 * room + 256;
-            d->change = realloc(d->change, (size_t)room * sizeof *d->change);
+    for (int capacity = 0; at + sizeof(struct faults_change_record) <= bytes;) {
+        if (d->changes == capacity) {
+            capacity = 2 * capacity + 256;
+            d->change = realloc(d->change, (size_t)capacity * sizeof *d->change);
             if (!d->change) die("out of memory");
         }
         struct disk_change *c = &d->change[d->changes++];

@@ -18,7 +18,7 @@ enum faults_call {
     FAULTS_MKDIR,
     FAULTS_MALLOC, /* malloc, calloc, realloc, aligned_alloc, but for OpenMP's and oneDNN's */
     FAULTS_ONEDNN, /* the same within oneDNN, which crashes: counted, never made to fail */
-    FAULTS_FULL,   /* what needs room: open that creates, write, mkdir, link, rename */
+    FAULTS_FULL,   /* what needs space: open that creates, write, mkdir, link, rename */
     FAULTS_DEAD,   /* every call on files */
     FAULTS_CALLS
 };

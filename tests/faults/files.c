@@ -124,7 +124,7 @@ void copy_tree(const char *from, const char *to)
 
 struct list {
     char **line;
-    int n, room;
+    int n, capacity;
     size_t skip;
     bool digests;
 };
@@ -144,9 +144,10 @@ static void list_entry(void *to, const char *path, bool is_dir)
                     ? asprintf(&line, "%s %016llx", path + l->skip, (unsigned long long)digest)
                     : asprintf(&line, "%s%s", path + l->skip, is_dir ? "/" : "");
     if (bytes < 0) die("out of memory");
-    if (l->n == l->room) {
-        l->room = 2 * l->room + 16;
-        if (!(l->line = realloc(l->line, (size_t)l->room * sizeof *l->line))) die("out of memory");
+    if (l->n == l->capacity) {
+        l->capacity = 2 * l->capacity + 16;
+        if (!(l->line = realloc(l->line, (size_t)l->capacity * sizeof *l->line)))
+            die("out of memory");
     }
     l->line[l->n++] = line;
 }

@@ -274,7 +274,7 @@ static bool can_be_short(long number)
 }
 
 /* What a full disk refuses. Names and bytes that exist may be read, written over, and removed. */
-static bool needs_room(long number, const long a[6])
+static bool needs_space(long number, const long a[6])
 {
     struct stat info;
     switch (number) {
@@ -307,7 +307,7 @@ static long handle(long number, long a[6])
     if (kind < 0 || !path_is_watched(path))
         return raw_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     int error = faults_decide((enum faults_call)kind, path);
-    if (error <= 0 && needs_room(number, a)) error = also(error, FAULTS_FULL, path);
+    if (error <= 0 && needs_space(number, a)) error = also(error, FAULTS_FULL, path);
     if (error <= 0) error = also(error, FAULTS_DEAD, path);
     if (error > 0) return -error;
     if (error == FAULTS_SHORT && can_be_short(number) && a[2] > 1) a[2] /= 2;

@@ -108,12 +108,12 @@ void process_start(const struct worker *w, const struct start *s, struct process
     _exit(126);
 }
 
-static void take(char *ret, size_t room, const struct worker *w, const char *name,
+static void take(char *ret, size_t capacity, const struct worker *w, const char *name,
                  const char *suffix)
 {
     char path[PATH_BYTES];
     char *text = read_whole(path_in(path, "%s/%s%s", w->side, name, suffix ? suffix : ""), NULL);
-    snprintf(ret, room, "%s", text ? text : "");
+    snprintf(ret, capacity, "%s", text ? text : "");
     free(text);
 }
 

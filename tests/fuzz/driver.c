@@ -90,7 +90,7 @@ static const char *const words[] = {
     "\\u0000",
 };
 
-/* One change of `bytes`, which have room for BYTES_MOST. */
+/* One change of `bytes`, which have space for BYTES_MOST. */
 static int64_t change(uint8_t *bytes, int64_t n)
 {
     int64_t at = below(n + 1), length = min_i64(1 + below(16), n - at);
@@ -149,7 +149,7 @@ static void on_signal(int number)
 
 void __sanitizer_set_death_callback(void (*callback)(void));
 
-static void run(const uint8_t *bytes, int64_t n)
+static void run_input(const uint8_t *bytes, int64_t n)
 {
     uint8_t *copy = malloc((size_t)n + !n);
     memcpy(copy, bytes, (size_t)n);
@@ -179,14 +179,14 @@ int main(int argc, char **argv)
     signal(SIGABRT, on_signal);
     signal(SIGALRM, on_signal);
     int64_t start = clock_ns(), runs = 0;
-    for (; runs < seeds; runs++) run(seed[runs].bytes, seed[runs].size);
+    for (; runs < seeds; runs++) run_input(seed[runs].bytes, seed[runs].size);
     static uint8_t bytes[BYTES_MOST + 64];
     while (seeds && clock_ms(start, clock_ns()) < 1e3 * seconds) {
         int i = (int)below(seeds);
         int64_t n = seed[i].size;
         memcpy(bytes, seed[i].bytes, (size_t)n);
         for (int64_t k = 1 + below(CHANGES_MOST); k > 0; k--) n = change(bytes, n);
-        run(bytes, n);
+        run_input(bytes, n);
         runs++;
     }
     for (int i = 0; i < seeds; i++) free(seed[i].bytes);

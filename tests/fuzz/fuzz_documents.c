@@ -24,7 +24,7 @@ static enum status unpack(const struct fuzz_part *file, int64_t most, struct str
     TRY(unpack_open(&u, fd, "input"));
     enum status st = ST_OK;
     for (int64_t n = 1; st == ST_OK && n > 0 && ret->len < UNPACKED_MOST;) {
-        st = unpack_read(u, str_room(ret, most), most, &n);
+        st = unpack_read(u, str_reserve(ret, most), most, &n);
         if (st == ST_OK) ret->len += n;
     }
     BUG_IF(unpack_consumed(u) > file->size, "more was read than is there");

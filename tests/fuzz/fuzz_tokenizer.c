@@ -2,10 +2,10 @@
 #include "fuzz.h"
 
 #include "base/json.h"
+#include "text/bpe_long.h"
 #include "text/encode.h"
 #include "text/encoder.h"
 #include "text/split.h"
-#include "text/walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 enum { TEXT_MOST = 1 << 12, CACHE_BITS = 3 };
 
 /* Its ids. The sanitizer sees a read beyond the bytes that may be read. */
-static void encode(const struct tokenizer *t, struct bpe_walk *w, bool special, const char *text,
+static void encode(const struct tokenizer *t, struct bpe_long *w, bool special, const char *text,
                    int64_t bytes, struct str *ids)
 {
     struct encode e;
@@ -42,7 +42,7 @@ static void decode(const struct tokenizer *t, const struct str *ids, const char 
 }
 
 /* The two parts of a text that is cut where it may be have its ids. */
-static void cut(const struct tokenizer *t, struct bpe_walk *w, bool special, const char *text,
+static void cut(const struct tokenizer *t, struct bpe_long *w, bool special, const char *text,
                 int64_t bytes, const struct str *expected)
 {
     struct str ids = {0};
@@ -105,19 +105,19 @@ static void rewrite(const struct tokenizer *t, const char *text, int64_t bytes,
     BUG_IF(tokenizer_read(&again, root, "what was written", a) != ST_OK, "%s", fail_message());
     json_decref(root);
     BUG_IF(again.bpe.ids != t->bpe.ids, "%d ids become %d", t->bpe.ids, again.bpe.ids);
-    struct bpe_walk *w = walk_open(&again.bpe);
+    struct bpe_long *w = bpe_long_open(&again.bpe);
     struct str ids = {0};
     encode(&again, w, true, text, bytes, &ids);
     BUG_IF(ids.len != expected->len ||
                (ids.len && memcmp(ids.data, expected->data, (size_t)ids.len) != 0),
            "other ids by the vocabulary that was written");
     str_release(&ids);
-    walk_close(w);
+    bpe_long_close(w);
 }
 
 static void use(const struct tokenizer *t, const char *text, int64_t bytes, struct arena *a)
 {
-    struct bpe_walk *w = walk_open(&t->bpe);
+    struct bpe_long *w = bpe_long_open(&t->bpe);
     for (int special = 0; special < 2; special++) {
         struct str ids = {0};
         encode(t, w, special, text, bytes, &ids);
@@ -129,7 +129,7 @@ static void use(const struct tokenizer *t, const char *text, int64_t bytes, stru
             compare(t, text, bytes, &ids);
         str_release(&ids);
     }
-    walk_close(w);
+    bpe_long_close(w);
 }
 
 /* The files of one form, in memory; *ret is what is opened. */

@@ -12,7 +12,7 @@ static void put(uint8_t **at, int bytes, int64_t number)
     for (int i = 0; i < bytes; i++) *(*at)++ = (uint8_t)((uint64_t)number >> 8 * i);
 }
 
-/* Makes room for `more` bytes; returns where they begin. */
+/* Reserves `more` bytes; returns where they begin. */
 static uint8_t *grow(struct zip_image *m, int64_t more, struct arena *a)
 {
     uint8_t *byte = arena_alloc(a, m->n + more);

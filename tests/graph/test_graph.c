@@ -517,7 +517,7 @@ static void test_print_attributes(void **state)
     assert_string_equal(attr_text(OP_GELU, (union attr){.gelu.tanh = true}, none), " [tanh]");
     assert_string_equal(attr_text(OP_SPLIT, (union attr){.split = {{3, 4}}}, none),
                         " [columns 3+4]");
-    assert_string_equal(attr_text(OP_QUANTISE, (union attr){.quantise = {DT_E5M2, 21}}, none),
+    assert_string_equal(attr_text(OP_QUANTIZE, (union attr){.quantize = {DT_E5M2, 21}}, none),
                         " [e5m2 first 21]");
     struct chain chain = {.steps = 2,
                           .step = {{.op = OP_SCALE, .attr.constant.value = 0.5}, {.op = OP_ADD}}};

@@ -155,7 +155,7 @@ static void test_costs_are_positive(void **state)
     }
 }
 
-/* True for fused operators that compute less than their parts: logits are normalised once, GELU and
+/* True for fused operators that compute less than their parts: logits are normalized once, GELU and
  * its slope share an exponential, masked elements are not computed. */
 static bool saves_arithmetic(const struct op_case *c)
 {
@@ -243,8 +243,8 @@ static void test_distance(void **state)
 }
 
 /* Adds a test with the name "WHAT OPERATOR". */
-static void add(struct CMUnitTest *tests, int *n, const char *what, CMUnitTestFunction function,
-                int op)
+static void add_test(struct CMUnitTest *tests, int *n, const char *what,
+                     CMUnitTestFunction function, int op)
 {
     static struct arena names;
     tests[(*n)++] = (struct CMUnitTest){
@@ -271,12 +271,12 @@ int main(void)
         for (int i = 0; i < COUNT_OF(whole); i++) tests[n++] = whole[i];
     for (int op = 0; op < OP_COUNT; op++) {
         if (!shard_has(op) || has_own_layout((enum op)op) || needs_ranks((enum op)op)) continue;
-        if (op != OP_LEAF) add(tests, &n, "kernels", test_kernels_are_near_the_reference, op);
+        if (op != OP_LEAF) add_test(tests, &n, "kernels", test_kernels_are_near_the_reference, op);
         if (SANITIZED) continue; /* the other tests run only reference kernels, checked above */
         if (op_def((enum op)op)->expand)
-            add(tests, &n, "expansion", test_expansions_mean_the_same, op);
+            add_test(tests, &n, "expansion", test_expansions_mean_the_same, op);
         if (op_def((enum op)op)->grad && op != OP_DETACH)
-            add(tests, &n, "gradient", test_gradients_are_slopes, op);
+            add_test(tests, &n, "gradient", test_gradients_are_slopes, op);
     }
     return _cmocka_run_group_tests("operators", tests, (size_t)n, NULL, NULL);
 }

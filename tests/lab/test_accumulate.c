@@ -34,11 +34,11 @@ static void test_fp32_matches_the_processor(void **state)
         double x = (double)float_of(bits), next = (double)nextafterf((float)x, INFINITY);
         if (!isfinite(x) || !isfinite(next)) continue;
         double y = i % 4 == 0 ? x : i % 4 == 1 ? (x + next) / 2 : x + (next - x) * 0.3;
-        assert_true(narrow_round(NARROW_FP32, y) == (double)(float)y);
-        assert_int_equal(narrow_bits(NARROW_FP32, (double)(float)y), float_bits((float)y));
+        assert_true(number_round(NUMBER_FP32, y) == (double)(float)y);
+        assert_int_equal(number_bits(NUMBER_FP32, (double)(float)y), float_bits((float)y));
     }
-    assert_true(narrow_round(NARROW_FP32, 1e39) == INFINITY);
-    assert_int_equal(narrow_bits(NARROW_FP32, -INFINITY), 0xff800000);
+    assert_true(number_round(NUMBER_FP32, 1e39) == INFINITY);
+    assert_int_equal(number_bits(NUMBER_FP32, -INFINITY), 0xff800000);
 }
 
 static double half_of(uint32_t bits)
@@ -57,17 +57,17 @@ static void test_every_fp16_number(void **state)
         double x = half_of(bits), next = half_of(bits + 1), middle = (x + next) / 2;
         double even = bits & 1 ? next : x;
         if (bits + 1 == 31u << 10) next = INFINITY;
-        assert_true(narrow_round(NARROW_FP16, x) == x);
-        assert_int_equal(narrow_bits(NARROW_FP16, x), bits);
-        assert_int_equal(narrow_bits(NARROW_FP16, -x), bits | 1u << 15);
+        assert_true(number_round(NUMBER_FP16, x) == x);
+        assert_int_equal(number_bits(NUMBER_FP16, x), bits);
+        assert_int_equal(number_bits(NUMBER_FP16, -x), bits | 1u << 15);
         if (isinf(next)) continue;
-        assert_true(narrow_round(NARROW_FP16, middle) == even);
-        assert_true(narrow_round(NARROW_FP16, nextafter(middle, -1)) == x);
-        assert_true(narrow_round(NARROW_FP16, nextafter(middle, 1e9)) == next);
+        assert_true(number_round(NUMBER_FP16, middle) == even);
+        assert_true(number_round(NUMBER_FP16, nextafter(middle, -1)) == x);
+        assert_true(number_round(NUMBER_FP16, nextafter(middle, 1e9)) == next);
     }
-    assert_true(narrow_round(NARROW_FP16, 65519.9) == 65504);
-    assert_true(narrow_round(NARROW_FP16, 65520) == INFINITY);
-    assert_int_equal(narrow_bits(NARROW_FP16, INFINITY), 0x7c00);
+    assert_true(number_round(NUMBER_FP16, 65519.9) == 65504);
+    assert_true(number_round(NUMBER_FP16, 65520) == INFINITY);
+    assert_int_equal(number_bits(NUMBER_FP16, INFINITY), 0x7c00);
 }
 
 /* bf16 is the upper half of fp32, rounded to even. */
@@ -80,9 +80,9 @@ static void test_bf16_is_half_of_fp32(void **state)
         if (i % 3 == 0) bits = (bits & 0xffff0000) | 0x8000;
         if ((bits >> 23 & 255) >= 254) continue;
         uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-        double x = narrow_round(NARROW_BF16, (double)float_of(bits));
+        double x = number_round(NUMBER_BF16, (double)float_of(bits));
         assert_true(x == (double)float_of(rounded << 16));
-        assert_int_equal(narrow_bits(NARROW_BF16, x), rounded);
+        assert_int_equal(number_bits(NUMBER_BF16, x), rounded);
     }
 }
 
@@ -99,10 +99,10 @@ static void test_known_sums(void **state)
     assert_true(a[4].sum == 4 && a[4].stuck == 350 && a[4].addend == 0.010009765625);
     for (int i = 5; i < ACCUMULATIONS; i++) assert_true(a[i].kahan && a[i].sum == 10);
     for (int i = 0; i < 4; i++) assert_int_equal(a[i].stuck, 0);
-    char text[NARROW_TEXT];
-    assert_int_equal(narrow_bits(NARROW_FP16, a[1].sum), 0x48fa);
-    assert_string_equal(narrow_text(NARROW_FP16, a[1].sum, text), "0 10010 0011111010");
-    assert_string_equal(narrow_text(NARROW_BF16, 4, text), "0 10000001 0000000");
+    char text[NUMBER_TEXT];
+    assert_int_equal(number_bits(NUMBER_FP16, a[1].sum), 0x48fa);
+    assert_string_equal(number_text(NUMBER_FP16, a[1].sum, text), "0 10010 0011111010");
+    assert_string_equal(number_text(NUMBER_BF16, 4, text), "0 10000001 0000000");
 }
 
 int main(void)

@@ -72,7 +72,7 @@ static void test_values_and_gradients(void **state)
                         fail_msg("%s, %s: %s", formulas[i].text,
                                  formula_variant_name((enum formula_variant)v), x->wrong);
                     assert_true(x->kernels > 0 && x->moved > 0 && isfinite(x->error));
-                    assert_true(x->time.whole.median > 0 && r.copy[p].whole.median > 0);
+                    assert_true(x->time.total.median > 0 && r.copy[p].total.median > 0);
                     assert_true(x->moved >= r.useful[p] || p == FORMULA_BOTH);
                 }
             int kernels = r.result[r.passes - 1][FORMULA_FUSED].kernels;

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 #include <math.h>
 
-static void run(int64_t m, int64_t n, int64_t k, struct products_run *ret,
-                struct products_options *o, struct arena *a)
+static void run_sizes(int64_t m, int64_t n, int64_t k, struct products_run *ret,
+                      struct products_options *o, struct arena *a)
 {
     *o = (struct products_options){.device = {backend_find("cpu"), 0}, .size = {m, n, k}};
     o->samples = 1;
@@ -28,15 +28,15 @@ static void test_errors(void **state)
         struct arena a = {0};
         struct products_run r;
         struct products_options o;
-        run(size[i][0], size[i][1], size[i][2], &r, &o, &a);
+        run_sizes(size[i][0], size[i][1], size[i][2], &r, &o, &a);
         assert_int_equal(r.rows, min_i64(size[i][0], PRODUCTS_SAMPLE));
         for (int k = 0; k < r.results; k++) {
             const struct products_result *x = &r.result[k];
-            bool only_sums = x->kind->a == NARROW_FP32;
+            bool only_sums = x->kind->a == NUMBER_FP32;
             double ratio = x->error / x->expected;
             if (ratio > 1.34 || ratio < (only_sums ? 0 : 0.75))
                 fail_msg("%d: row %d: error %g, expected %g", i, k, x->error, x->expected);
-            assert_true(!x->kernel || x->time.whole.median > 0);
+            assert_true(!x->kernel || x->time.total.median > 0);
         }
         arena_release(&a);
     }
@@ -49,15 +49,15 @@ static void test_kernels_and_emulation(void **state)
     struct arena a = {0};
     struct products_run r;
     struct products_options o;
-    run(64, 64, 256, &r, &o, &a);
+    run_sizes(64, 64, 256, &r, &o, &a);
     const struct products_result *bf16 = NULL, *tf32 = NULL, *fp16 = NULL, *in_order = NULL;
     for (int k = 0; k < r.results; k++) {
         const struct products_result *x = &r.result[k];
-        if (x->kind->a == NARROW_BF16 && x->kind->result == NARROW_FP32) bf16 = x;
-        if (x->kind->a == NARROW_TF32) tf32 = x;
-        if (x->kind->a == NARROW_FP16 && x->kind->sum == NARROW_FP32) fp16 = x;
-        if (x->kind->in_order) in_order = x->kind->a == NARROW_FP32 ? x : in_order;
-        assert_true(x->kernel == NULL || x->kind->sum == NARROW_FP32);
+        if (x->kind->a == NUMBER_BF16 && x->kind->result == NUMBER_FP32) bf16 = x;
+        if (x->kind->a == NUMBER_TF32) tf32 = x;
+        if (x->kind->a == NUMBER_FP16 && x->kind->sum == NUMBER_FP32) fp16 = x;
+        if (x->kind->in_order) in_order = x->kind->a == NUMBER_FP32 ? x : in_order;
+        assert_true(x->kernel == NULL || x->kind->sum == NUMBER_FP32);
     }
     assert_true(bf16 && bf16->kernel && fp16 && !fp16->kernel && tf32 && !tf32->kernel);
     assert_true(in_order && !in_order->kernel);
@@ -69,8 +69,8 @@ static void test_kernels_and_emulation(void **state)
 static void test_expected(void **state)
 {
     (void)state;
-    struct products_kind bf16 = {NARROW_BF16, NARROW_BF16, NARROW_FP32, NARROW_BF16, .note = NULL};
-    struct products_kind narrow = {NARROW_FP16, NARROW_FP16, NARROW_FP16, NARROW_FP16,
+    struct products_kind bf16 = {NUMBER_BF16, NUMBER_BF16, NUMBER_FP32, NUMBER_BF16, .note = NULL};
+    struct products_kind narrow = {NUMBER_FP16, NUMBER_FP16, NUMBER_FP16, NUMBER_FP16,
                                    .note = NULL};
     /* bf16: u = 2^-8, three roundings; fp16: u = 2^-11, and 1024 / 2 of sums. */
     assert_true(fabs(products_expected(&bf16, 1024) / (0.4 * sqrt(3) / 256) - 1) < 1e-3);

@@ -4,8 +4,8 @@
 #include "../support/cases.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "lab/describe_errors.h"
 #include "lab/run.h"
-#include "lab/wrong.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -154,7 +154,7 @@ static const struct lab_ladder faulty = {.name = "faulty",
                                          .of_gpu = rungs,
                                          .of_cpu = rungs};
 
-static void run(struct lab_run *r, const struct machine *m, struct arena *a)
+static void run_ladder(struct lab_run *r, const struct machine *m, struct arena *a)
 {
     static struct lab_options o;
     o = (struct lab_options){.ladder = &faulty, .device = *cpu(), .type = LAB_F32, .warm = true};
@@ -170,10 +170,10 @@ static void test_wrong_rungs_get_no_time(void **state)
     (void)state;
     struct arena a = {0};
     struct lab_run r;
-    run(&r, NULL, &a);
+    run_ladder(&r, NULL, &a);
     assert_int_equal(r.results, 6);
     assert_null(r.result[0].left_out);
-    assert_true(r.result[0].error == 0 && r.result[0].time.whole.median > 0);
+    assert_true(r.result[0].error == 0 && r.result[0].time.total.median > 0);
     assert_null(r.result[0].why); /* a small problem in the caches: memory does not explain it */
     for (int i = 1; i < r.results; i++) {
         print_message("%s: %s\n", r.result[i].rung->name, r.result[i].left_out);
@@ -200,7 +200,7 @@ static void test_impossible_times(void **state)
     struct lab_run r;
     /* A machine whose fastest copy moves a byte a second. */
     struct machine slow = {.copies = 1, .copy = {{1 << 20, 1, 1}}};
-    run(&r, &slow, &a);
+    run_ladder(&r, &slow, &a);
     assert_false(r.result[0].wrong);
     assert_non_null(r.result[0].left_out);
     assert_non_null(strstr(r.result[0].left_out, "not believed"));
@@ -256,19 +256,19 @@ static void test_words_say_where(void **state)
     y[13] = y[14] = y[18] = 0;
     y[19] = NAN;
     struct lab_problem p = {.out = 20, .columns = 5};
-    assert_string_equal(lab_wrong_words(&p, y, expected, 1, 0, &a).words,
+    assert_string_equal(lab_describe_errors(&p, y, expected, 1, 0, &a).words,
                         "row 2, column 3 is 0 instead of 13; 4 of 20 elements are wrong, all in "
                         "rows from 2 on, all in columns from 3 on: is the last tile guarded?");
     p.columns = 0;
-    assert_string_equal(lab_wrong_words(&p, y, expected, 1, 0, &a).words,
+    assert_string_equal(lab_describe_errors(&p, y, expected, 1, 0, &a).words,
                         "element 13 is 0 instead of 13; 4 of 20 elements are wrong, all in "
                         "elements from 13 on: is the last tile guarded?");
     memcpy(y, expected, sizeof y);
     y[3] += 0.1;
-    assert_string_equal(lab_wrong_words(&p, y, expected, 50, 0.01, &a).words,
+    assert_string_equal(lab_describe_errors(&p, y, expected, 50, 0.01, &a).words,
                         "no single element stands out: all are a little off");
     y[3] += 1;
-    assert_string_equal(lab_wrong_words(&p, y, expected, 50, 0.01, &a).words,
+    assert_string_equal(lab_describe_errors(&p, y, expected, 50, 0.01, &a).words,
                         "element 3 is 4.1 instead of 3; 1 of 20 elements are wrong");
     arena_release(&a);
 }
@@ -280,11 +280,11 @@ static void test_ceiling_is_the_faster_of_two(void **state)
     struct arena a = {0};
     struct lab_run r;
     struct machine fast = {.copies = 1, .copy = {{1 << 20, 1e15, 1e15}}};
-    run(&r, &fast, &a);
+    run_ladder(&r, &fast, &a);
     assert_null(r.result[0].left_out);
     assert_non_null(strstr(r.ceiling, "strobe machine"));
     assert_true(fabs(r.ceiling_ms / (8.0 * 5000 / 1e15 * 1e3) - 1) < 1e-9);
-    double ms = r.result[0].time.whole.median;
+    double ms = r.result[0].time.total.median;
     assert_true(fabs(r.result[0].share * ms / r.ceiling_ms - 1) < 1e-9);
     assert_true(fabs(r.result[0].rate * ms / (8.0 * 5000 * 1e3) - 1) < 1e-9);
     assert_true(r.result[0].score == 0);

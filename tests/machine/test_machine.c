@@ -47,8 +47,8 @@ static struct machine somebody(const char *cpu, int threads)
         .copy = {{1 << 14, 9e11, 5e11}, {1 << 20, 2e11, 1e11}, {1 << 30, 4e10, 2e10}},
         .copies = 3,
         .cache_bytes = 2 << 20,
-        .past = {{.date = "2026-11-21T08:22:13Z", .flops = {4e11}, .moved = 4e10}},
-        .pasts = 1,
+        .history = {{.date = "2026-11-21T08:22:13Z", .flops = {4e11}, .moved = 4e10}},
+        .measurements = 1,
     };
 }
 
@@ -158,22 +158,22 @@ static void test_the_best_is_kept(void **state)
     struct machine m;
     for (int i = 0; i < 3; i++) {
         struct machine now = somebody("A", 2);
-        now.quick = now.past[0].quick = i != 1;
-        now.others = now.past[0].others = others[i];
-        now.peak[0].flops = now.past[0].flops[0] = flops[i];
+        now.quick = now.history[0].quick = i != 1;
+        now.others = now.history[0].others = others[i];
+        now.peak[0].flops = now.history[0].flops[0] = flops[i];
         now.peak[0].flops_one = i == 2 ? 2.1e11 : 1e11;
         now.copy[1].moved = i == 1 ? 1e11 : 2e11;
         now.copies = i == 0 ? 3 : 2; /* the first went further */
         assert_int_equal(machine_write(&now, path, false, &arena), ST_OK);
         m = unknown(&now);
         assert_true(machine_read(&m, path, &arena));
-        assert_int_equal(m.pasts, i + 1);
+        assert_int_equal(m.measurements, i + 1);
     }
     double low = 0;
     assert_true(m.peaks == 1 && m.peak[0].flops == 2.27e11 && m.peak[0].flops_one == 2.1e11);
     assert_true(m.copies == 3 && m.copy[1].moved == 2e11 && m.copy[2].moved == 4e10);
     assert_true(!m.quick && m.others == 0 && !load_is_busy(m.others));
-    assert_true(load_is_busy(m.past[2].others) && m.past[2].quick);
+    assert_true(load_is_busy(m.history[2].others) && m.history[2].quick);
     assert_int_equal(machine_lowest(&m, MACHINE_F32, &low), 3);
     assert_true(low == 1.15e11);
     assert_int_equal(machine_lowest(&m, MACHINE_BF16, &low), 0);
@@ -185,10 +185,10 @@ static void test_the_best_is_kept(void **state)
     assert_true(m.copy[1].moved == 3e11 && m.copy[2].moved == 3e11);
 
     for (int i = 0; i < 2 * MACHINE_HISTORY; i++) machine_keep_best(&m, &now);
-    assert_int_equal(m.pasts, MACHINE_HISTORY);
+    assert_int_equal(m.measurements, MACHINE_HISTORY);
     assert_int_equal(machine_write(&now, path, true, &arena), ST_OK);
     m = unknown(&now);
-    assert_true(machine_read(&m, path, &arena) && m.pasts == 1 && m.peak[0].flops == 4e11);
+    assert_true(machine_read(&m, path, &arena) && m.measurements == 1 && m.peak[0].flops == 4e11);
 }
 
 /* A record of a version without a history is its own only measurement. */
@@ -206,8 +206,9 @@ static void test_without_history(void **state)
     at[1] = 'x';
     workdir_text("old.json", text);
     assert_true(machine_read(&m, path, &arena));
-    assert_true(m.pasts == 1 && m.past[0].others == 0.5 && m.past[0].flops[MACHINE_F32] == 4e11);
-    assert_true(m.past[0].moved == 4e10);
+    assert_true(m.measurements == 1 && m.history[0].others == 0.5 &&
+                m.history[0].flops[MACHINE_F32] == 4e11);
+    assert_true(m.history[0].moved == 4e10);
 }
 
 /* The GPU's record is separate from the CPU's. */

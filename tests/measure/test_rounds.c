@@ -75,8 +75,8 @@ static void test_slow_contenders_give_fewer_samples(void **state)
         for (int k = at[i - 1]; k < at[i]; k++) between += seen.who[k] == 0;
         assert_int_equal(between, 4);
     }
-    assert_int_equal(c[0].whole.n, 20);
-    assert_true(c[1].whole.median == 20 && c[1].whole.std == 0 && c[1].first_ms == 20);
+    assert_int_equal(c[0].total.n, 20);
+    assert_true(c[1].total.median == 20 && c[1].total.std == 0 && c[1].first_ms == 20);
 }
 
 static void test_short_contenders_run_several_times_per_sample(void **state)
@@ -94,7 +94,7 @@ static void test_short_contenders_run_several_times_per_sample(void **state)
         assert_int_equal(seen.calls[i], seen.who[i] == 0 ? 10 : 1);
     for (int i = 6; i < seen.n; i += 2) /* each comes first in every second round */
         assert_int_equal(seen.who[i], (i - 4) / 2 % 2);
-    assert_true(fabs(c[0].whole.median - 0.01) < 1e-12); /* per call */
+    assert_true(fabs(c[0].total.median - 0.01) < 1e-12); /* per call */
 }
 
 static void test_parts_and_their_sum(void **state)
@@ -105,8 +105,8 @@ static void test_parts_and_their_sum(void **state)
     struct rounds r = {.most = 3, .least = 1, .warmup = 0};
     seen.n = 0;
     assert_int_equal(rounds_run(&r, &c, 1), ST_OK);
-    assert_true(c.part[0].median == 3 && c.part[1].median == 5 && c.whole.median == 8);
-    assert_int_equal(c.whole.n, 3);
+    assert_true(c.part[0].median == 3 && c.part[1].median == 5 && c.total.median == 8);
+    assert_int_equal(c.total.n, 3);
 }
 
 static void note(void *user, double done_ms, double expected_ms)
@@ -153,8 +153,8 @@ static void test_ctrl_c_keeps_samples(void **state)
     stops_at = 5;
     interrupt_catch();
     assert_int_equal(rounds_run(&r, c, 2), ST_OK);
-    assert_true(second.taken == 5 && c[1].samples == 3 && c[1].whole.n == 3);
-    assert_true(c[0].samples == first.taken - 2 && c[0].whole.n == c[0].samples);
+    assert_true(second.taken == 5 && c[1].samples == 3 && c[1].total.n == 3);
+    assert_true(c[0].samples == first.taken - 2 && c[0].total.n == c[0].samples);
     second.taken = 3; /* before a sample counts */
     interrupt_catch();
     assert_int_equal(rounds_run(&r, c, 2), ST_INTERRUPTED);
@@ -221,7 +221,7 @@ static void test_uncertain_order_goes_on(void **state)
             assert_in_range(c[0].samples, 20 * ROUNDS_MORE, 20 * (ROUNDS_MORE + 1));
         else
             assert_in_range(c[0].samples, 28, 50); /* 1.5 ms each, 120 ms for both */
-        assert_int_equal(c[0].whole.n, c[0].samples);
+        assert_int_equal(c[0].total.n, c[0].samples);
         arena_release(&kept);
     }
 }

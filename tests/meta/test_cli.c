@@ -28,18 +28,18 @@ static int strobe(const char *words)
 static void assert_fails(const char *words, int code, const char *sentence)
 {
     assert_int_equal(strobe(words), code);
-    assert_string_equal(failed, sentence);
+    assert_string_equal(program_stderr, sentence);
 }
 
 static void test_welcome(void **state)
 {
     (void)state;
     assert_int_equal(strobe(""), 0);
-    assert_string_equal(said, command_welcome);
+    assert_string_equal(program_stdout, command_welcome);
     int lines = 0;
-    for (const char *p = said; (p = strchr(p, '\n')); p++) lines++;
+    for (const char *p = program_stdout; (p = strchr(p, '\n')); p++) lines++;
     assert_in_range(lines, 5, 12);
-    assert_non_null(strstr(said, "strobe train configs/shakespeare_char_cpu.conf"));
+    assert_non_null(strstr(program_stdout, "strobe train configs/shakespeare_char_cpu.conf"));
     assert_true(file_exists("configs/shakespeare_char_cpu.conf"));
 }
 
@@ -47,9 +47,9 @@ static void test_help_of_every_command(void **state)
 {
     (void)state;
     assert_int_equal(strobe("help"), 0);
-    const char *all = said;
+    const char *all = program_stdout;
     assert_int_equal(strobe("--help"), 0);
-    assert_string_equal(said, all);
+    assert_string_equal(program_stdout, all);
     for (int i = 0; command_at(i); i++) {
         const struct command *c = command_at(i);
         assert_true(command_find(c->name) == c);
@@ -58,16 +58,16 @@ static void test_help_of_every_command(void **state)
         const char *usage = arena_printf(&arena, "usage: strobe %s%s%s\n\n%s\n", c->name,
                                          *c->usage ? " " : "", c->usage, c->help);
         assert_int_equal(strobe(arena_printf(&arena, "help %s", c->name)), 0);
-        assert_string_equal(failed, "");
-        assert_memory_equal(said, usage, strlen(usage));
-        const char *help = said;
+        assert_string_equal(program_stderr, "");
+        assert_memory_equal(program_stdout, usage, strlen(usage));
+        const char *help = program_stdout;
         if (!strcmp(c->name, "config")) assert_non_null(strstr(help, "\n  --json  "));
         if (!strcmp(c->name, "sample")) assert_non_null(strstr(help, "\n  --temperature=0.8\n"));
         assert_non_null(strstr(help, arena_printf(&arena, "\nexample: strobe %s", c->name)));
         assert_int_equal(strobe(arena_printf(&arena, "%s -h", c->name)), 0);
-        assert_string_equal(said, help);
+        assert_string_equal(program_stdout, help);
         assert_int_equal(strobe(arena_printf(&arena, "%s word --json --help", c->name)), 0);
-        assert_string_equal(said, help);
+        assert_string_equal(program_stdout, help);
     }
 }
 
@@ -115,31 +115,31 @@ static void test_log_level(void **state)
 {
     (void)state;
     assert_int_equal(program_run("STROBE_LOG=loud", "version"), 2);
-    assert_string_equal(failed,
+    assert_string_equal(program_stderr,
                         "strobe: STROBE_LOG must be error, warning, info or debug; found loud\n");
     assert_int_equal(program_run("STROBE_LOG=debug", "config --n_laier=3"), 2);
-    assert_non_null(strstr(failed, "the nearest is n_layer\ndebug: via cli/"));
+    assert_non_null(strstr(program_stderr, "the nearest is n_layer\ndebug: via cli/"));
 }
 
 static void test_version(void **state)
 {
     (void)state;
     assert_int_equal(strobe("version"), 0);
-    assert_memory_equal(said, "strobe ", 7);
-    const char *version = said;
+    assert_memory_equal(program_stdout, "strobe ", 7);
+    const char *version = program_stdout;
     assert_int_equal(strobe("--version"), 0);
-    assert_string_equal(said, version);
+    assert_string_equal(program_stdout, version);
 }
 
 static void test_info(void **state)
 {
     (void)state;
     assert_int_equal(strobe("info"), 0);
-    assert_non_null(strstr(said, "\nbackends   cpu"));
-    const char *gpu = strstr(said, "\ngpu        ");
+    assert_non_null(strstr(program_stdout, "\nbackends   cpu"));
+    const char *gpu = strstr(program_stdout, "\ngpu        ");
     assert_non_null(gpu);
     assert_int_equal(strobe("info --json"), 0);
-    json_t *j = json_loads(said, JSON_REJECT_DUPLICATES, NULL);
+    json_t *j = json_loads(program_stdout, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(j);
     assert_int_equal(json_integer_value(json_object_get(j, "v")), 1);
     assert_true(json_integer_value(json_object_get(j, "threads")) > 0);
@@ -168,7 +168,7 @@ static void test_info_on_bound_threads(void **state)
     long long threads[COUNT_OF(environments)];
     for (int i = 0; i < COUNT_OF(environments); i++) {
         assert_int_equal(program_run(environments[i], "info --json"), 0);
-        json_t *j = json_loads(said, 0, NULL);
+        json_t *j = json_loads(program_stdout, 0, NULL);
         threads[i] = json_integer_value(json_object_get(j, "threads"));
         json_decref(j);
         assert_int_equal(threads[i], threads[0]);
@@ -192,7 +192,7 @@ static void test_threads_spin_less(void **state)
         const char *environment =
             arena_printf(&arena, "%s OMP_DISPLAY_ENV=verbose", runs[i].environment);
         assert_int_equal(program_run(environment, "version"), 0);
-        const char *line = strstr(failed, "GOMP_SPINCOUNT = '");
+        const char *line = strstr(program_stderr, "GOMP_SPINCOUNT = '");
         if (!line) skip(); /* another OpenMP library */
         int count = atoi(line + strlen("GOMP_SPINCOUNT = '"));
         if (runs[i].count)
@@ -202,7 +202,7 @@ static void test_threads_spin_less(void **state)
     }
     if (!kmp_set_blocktime) return;
     assert_int_equal(program_run("env -u OMP_WAIT_POLICY OMP_DISPLAY_ENV=verbose", "info"), 0);
-    assert_non_null(strstr(failed, "KMP_BLOCKTIME='1'"));
+    assert_non_null(strstr(program_stderr, "KMP_BLOCKTIME='1'"));
 }
 
 /* --isa limits the program to one set and the narrower ones; the wider ones are listed as
@@ -213,7 +213,7 @@ static void test_info_on_instruction_sets(void **state)
     for (enum isa i = isa_widest(); i < ISA_COUNT; i++) {
         if (!isa_exists(i)) continue;
         assert_int_equal(strobe(arena_printf(&arena, "info --json --isa=%s", isa_words[i])), 0);
-        json_t *j = json_loads(said, 0, NULL), *sets = json_object_get(j, "isa_sets");
+        json_t *j = json_loads(program_stdout, 0, NULL), *sets = json_object_get(j, "isa_sets");
         json_t *fp32 = json_object_get(json_object_get(j, "kernels"), "float32");
         assert_string_equal(json_string_value(json_object_get(sets, "used")), isa_words[i]);
         bool library = json_is_string(json_object_get(sets, "onednn"));
@@ -230,7 +230,7 @@ static void test_info_on_instruction_sets(void **state)
         json_decref(j);
     }
     assert_int_equal(strobe("info --isa=plain"), 0);
-    assert_non_null(strstr(said, "\nmatmuls    built-in kernels\n"));
+    assert_non_null(strstr(program_stdout, "\nmatmuls    built-in kernels\n"));
     assert_int_equal(strobe("info --isa=avx"), 2);
 }
 
@@ -240,16 +240,16 @@ static void test_config_round_trip(void **state)
     assert_int_equal(strobe("config configs/shakespeare_char_cpu.conf --n_layer=3 "
                             "'--start=To be # or \"not\"'"),
                      0);
-    const char *printed = said;
+    const char *printed = program_stdout;
     assert_non_null(strstr(printed, "\nn_embd = 128\n"));
     assert_non_null(strstr(printed, "n_layer = 3\n"));
     workdir_text("again.conf", printed);
     assert_int_equal(strobe(arena_printf(&arena, "config %s", workdir_path("again.conf"))), 0);
-    assert_string_equal(said, printed);
+    assert_string_equal(program_stdout, printed);
     assert_int_equal(
         strobe(arena_printf(&arena, "config --n_layer=3 %s --json", workdir_path("again.conf"))),
         0);
-    json_t *j = json_loads(said, 0, NULL);
+    json_t *j = json_loads(program_stdout, 0, NULL);
     assert_int_equal(json_integer_value(json_object_get(j, "n_layer")), 3);
     assert_string_equal(json_string_value(json_object_get(j, "start")), "To be # or \"not\"");
     json_decref(j);
@@ -269,19 +269,19 @@ static void test_a_run_in_place_of_a_configuration(void **state)
                               run));
     workdir_text("run/config.conf", "n_layer = 3\nout_dir = elsewhere\ninit_from = resume\n");
     assert_int_equal(strobe(arena_printf(&arena, "config %s --n_head 4", run)), 0);
-    assert_non_null(strstr(said, "\nn_layer = 3\n"));
-    assert_non_null(strstr(said, "\nn_head = 4\n"));
-    assert_non_null(strstr(said, "\ninit_from = scratch\n"));
-    assert_non_null(strstr(said, arena_printf(&arena, "\nout_dir = %s\n", run)));
+    assert_non_null(strstr(program_stdout, "\nn_layer = 3\n"));
+    assert_non_null(strstr(program_stdout, "\nn_head = 4\n"));
+    assert_non_null(strstr(program_stdout, "\ninit_from = scratch\n"));
+    assert_non_null(strstr(program_stdout, arena_printf(&arena, "\nout_dir = %s\n", run)));
 }
 
 static void test_reference_has_every_key(void **state)
 {
     (void)state;
     assert_int_equal(strobe("config"), 0);
-    const char *printed = said;
+    const char *printed = program_stdout;
     assert_int_equal(strobe("config --reference"), 0);
-    const char *plain = said;
+    const char *plain = program_stdout;
     for (const char *line = plain; *line; line = strchr(line, '\n') + 1)
         assert_true(strcspn(line, "\n") <= 80 && *line != '|');
     assert_int_equal(strobe("config --markdown"), 2);
@@ -290,7 +290,7 @@ static void test_reference_has_every_key(void **state)
     for (const char *line = printed; *line; line = strchr(line, '\n') + 1) {
         int n = (int)strcspn(line, " \n");
         if (n == 0 || *line == '#') continue;
-        assert_non_null(strstr(said, arena_printf(&arena, "\n| `%.*s` | ", n, line)));
+        assert_non_null(strstr(program_stdout, arena_printf(&arena, "\n| `%.*s` | ", n, line)));
         assert_non_null(strstr(plain, arena_printf(&arena, "\n  %.*s = ", n, line)));
         keys++;
     }

@@ -1,5 +1,5 @@
 /* The pass `fuse` on matmuls and their operands: GELU, its gradient, gradients of biases and 8-bit
- * quantisation of norms are fused only if a fused kernel is faster. */
+ * quantization of norms are fused only if a fused kernel is faster. */
 #include "../support/hand.h"
 #include "pass/pass.h"
 
@@ -32,8 +32,8 @@ static void feed_and_run(struct hand *s)
     hand_run(s);
 }
 
-static bool gains(const void *who, const struct node *n, const struct type *in,
-                  const struct type *out)
+static bool kernel_is_faster(const void *who, const struct node *n, const struct type *in,
+                             const struct type *out)
 {
     (void)n, (void)in, (void)out;
     return *(const bool *)who;
@@ -45,10 +45,10 @@ struct expected {
 };
 
 /* Compares the node counts after the pass with those expected, and checks that all outputs are the
- * same. `does` is the result of pass_kernels.gain. */
+ * same. `does` is the result of pass_kernels.is_faster. */
 static void check(build_fn *build, bool does, int n, const struct expected *e)
 {
-    const struct pass_kernels kernels = {gains, &does};
+    const struct pass_kernels kernels = {kernel_is_faster, &does};
     struct pass_options o = {.rung = RUNG_FULL, .kernels = &kernels};
     struct hand plain, fused;
     make(&plain, build);
@@ -145,7 +145,7 @@ static void gelu_of_an_output(struct graph *g)
 
 enum reader { CODES_ALONE, OF_THE_SUM, OF_THE_SUM_LATER, OF_THE_NORM };
 
-/* A quantised norm of a sum. `who` selects another reader of the values in between. */
+/* A quantized norm of a sum. `who` selects another reader of the values in between. */
 static void codes_of(struct graph *g, enum reader who)
 {
     value step = g_input(g, "step", type_scalar(DT_I32));
@@ -153,8 +153,8 @@ static void codes_of(struct graph *g, enum reader who)
     value b = g_input(g, "bb", type_3d(DT_F32, B, T, C)), w = g_input(g, "w", type_1d(DT_F32, C));
     value sum = g_add(g, activations(g), b), y = g_layernorm(g, sum, w, (value){0}, 1e-5);
     if (who == OF_THE_SUM) graph_output(g, "twice", g_scale(g, sum, 2));
-    union attr attr = {.quantise = {DT_E4M3, 3}}, product = {.matmul = {.tb = true}};
-    value first = graph_add(g, OP_QUANTISE, &attr, 3, (value[]){amax, y, step}, NULL);
+    union attr attr = {.quantize = {DT_E4M3, 3}}, product = {.matmul = {.tb = true}};
+    value first = graph_add(g, OP_QUANTIZE, &attr, 3, (value[]){amax, y, step}, NULL);
     value codes = graph_out(first, 1), scale = graph_out(first, 3);
     value operands[] = {codes, codes, scale, scale};
     struct type t = type_2d(DT_F32, B * T, B * T);
@@ -183,14 +183,14 @@ static void codes_of_a_used_norm(struct graph *g)
     codes_of(g, OF_THE_NORM);
 }
 
-static void test_quantised_norm(void **state)
+static void test_quantized_norm(void **state)
 {
     (void)state;
-    CHECK(codes_alone, true, {OP_QUANTISE_ADD_LAYERNORM, 1}, {OP_ADD_LAYERNORM, 0});
-    CHECK(codes_alone, false, {OP_QUANTISE_ADD_LAYERNORM, 0}, {OP_ADD_LAYERNORM, 1});
-    CHECK(codes_before_a_use_of_the_sum, true, {OP_QUANTISE_ADD_LAYERNORM, 1}, {OP_QUANTISE, 0});
-    CHECK(codes_behind_a_use_of_the_sum, true, {OP_QUANTISE_ADD_LAYERNORM, 0}, {OP_QUANTISE, 1});
-    CHECK(codes_of_a_used_norm, true, {OP_QUANTISE_ADD_LAYERNORM, 0}, {OP_QUANTISE, 1});
+    CHECK(codes_alone, true, {OP_QUANTIZE_ADD_LAYERNORM, 1}, {OP_ADD_LAYERNORM, 0});
+    CHECK(codes_alone, false, {OP_QUANTIZE_ADD_LAYERNORM, 0}, {OP_ADD_LAYERNORM, 1});
+    CHECK(codes_before_a_use_of_the_sum, true, {OP_QUANTIZE_ADD_LAYERNORM, 1}, {OP_QUANTIZE, 0});
+    CHECK(codes_behind_a_use_of_the_sum, true, {OP_QUANTIZE_ADD_LAYERNORM, 0}, {OP_QUANTIZE, 1});
+    CHECK(codes_of_a_used_norm, true, {OP_QUANTIZE_ADD_LAYERNORM, 0}, {OP_QUANTIZE, 1});
 }
 
 static void test_all_of_an_mlp(void **state)
@@ -221,7 +221,7 @@ static void test_uses_of_the_matmul(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quantised_norm),
+        cmocka_unit_test(test_quantized_norm),
         cmocka_unit_test(test_all_of_an_mlp),
         cmocka_unit_test(test_only_where_kernels_gain),
         cmocka_unit_test(test_uses_of_the_matmul),

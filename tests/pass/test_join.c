@@ -111,7 +111,7 @@ static void make(struct hand *s, void (*build)(const struct made *m), bool joine
     }
 }
 
-static void run(struct hand *s)
+static void run_plan(struct hand *s)
 {
     hand_plan(s, &(struct plan_options){0});
     hand_fill(s->storage.base[STORAGE_WEIGHTS],
@@ -130,8 +130,8 @@ static void check(void (*build)(const struct made *m), int products)
     assert_int_equal(hand_count(&joined.graph, OP_MATMUL), products);
     assert_int_equal(hand_count(&joined.graph, OP_CONCAT),
                      products == 1 ? 0 : hand_count(&plain.graph, OP_CONCAT));
-    run(&plain);
-    run(&joined);
+    run_plan(&plain);
+    run_plan(&joined);
     for (int i = 0; i < plain.graph.outputs; i++) {
         const char *name = plain.graph.output[i].name;
         int64_t n = type_elements(graph_type(&plain.graph, plain.graph.output[i].v));

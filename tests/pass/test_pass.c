@@ -258,7 +258,7 @@ static enum status breaks_types(const struct graph *in, struct graph *out,
 {
     (void)o;
     value *map = ARENA_NEW(out->arena, value, in->values);
-    for (int id = 0; id < in->nodes; id++) pass_keep(in, id, out, map);
+    for (int id = 0; id < in->nodes; id++) pass_copy_node(in, id, out, map);
     pass_finish(in, out, map);
     out->info[out->values - 1].type.dtype = DT_BF16;
     return ST_OK;

@@ -234,7 +234,7 @@ static bool gains_by_matmuls(const void *who, const struct node *n, const struct
 static void test_fused_into_matmuls(void **state)
 {
     (void)state;
-    const struct pass_kernels kernels = {.gain = gains_by_matmuls};
+    const struct pass_kernels kernels = {.is_faster = gains_by_matmuls};
     for (int recompute = RECOMPUTE_GELU; recompute <= RECOMPUTE_BLOCK; recompute++) {
         bool block = recompute == RECOMPUTE_BLOCK;
         struct graph g;

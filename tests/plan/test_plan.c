@@ -291,7 +291,7 @@ static int prepared, released;
 static enum status prepare(const struct kernel *k, struct kernel_call *call)
 {
     assert_true(k->run && k->prepare == prepare);
-    if (type_elements(&call->out_type[0]) == 32) return (fail)(ST_DEVICE, "no room");
+    if (type_elements(&call->out_type[0]) == 32) return (fail)(ST_DEVICE, "no memory");
     call->state = &prepared;
     prepared++;
     return ST_OK;

@@ -219,33 +219,34 @@ static void test_holders_change(void **state)
     value view = g_reshape(g, a, type_2d(DT_F32, 8, 8)), b = g_scale(g, view, 2);
     graph_output(g, "c", g_exp(g, b));
     hand_plan(&h, NULL);
-    struct stays stays;
-    plan_stays(&h.plan, &stays, &h.arena);
-    assert_int_equal(stays.n, 4); /* not the view */
-    const struct stay *stay = stays.stay;
+    struct residencies residencies;
+    plan_residencies(&h.plan, &residencies, &h.arena);
+    assert_int_equal(residencies.n, 4); /* not the view */
+    const struct residency *residency = residencies.residency;
     for (int i = 0; i < 4; i++) {
         const int expected[4][3] = {{x.i, 0, 1}, {a.i, 1, 2}, {b.i, 3, 3}, {b.i + 1, 4, 5}};
-        assert_int_equal(stay[i].v.i, expected[i][0]);
-        assert_int_equal(stay[i].first, expected[i][1]);
-        assert_int_equal(stay[i].last, expected[i][2]);
+        assert_int_equal(residency[i].v.i, expected[i][0]);
+        assert_int_equal(residency[i].first, expected[i][1]);
+        assert_int_equal(residency[i].last, expected[i][2]);
     }
-    assert_int_equal(stay[1].offset, stay[2].offset);
+    assert_int_equal(residency[1].offset, residency[2].offset);
     hand_close(&h);
 }
 
-/* plan_stays lists slow attention's probabilities as saved, not the scores in the same bytes. */
+/* plan_residencies lists slow attention's probabilities as saved, not the scores in the same
+ * bytes. */
 static void test_kept_values_have_names(void **state)
 {
     (void)state;
     struct config c = shape(2, 4, 64);
-    struct stays stays;
+    struct residencies residencies;
     struct big b;
     int kept = 0;
     c.plan.flash = false;
     plan_big(&b, &c, 65);
-    plan_stays(&b.plan, &stays, &b.arena);
-    for (int i = 0; i < stays.n; i++) {
-        const struct stay *s = &stays.stay[i];
+    plan_residencies(&b.plan, &residencies, &b.arena);
+    for (int i = 0; i < residencies.n; i++) {
+        const struct residency *s = &residencies.residency[i];
         if (s->part != MEMORY_SAVED || s->bytes < INT64_C(4) * 4 * 1024 * 1024 * 4) continue;
         assert_int_equal(graph_producer(b.plan.graph, s->v)->op, OP_SCORE_SOFTMAX);
         kept++;

@@ -44,7 +44,7 @@ static void add_activity(int mark, const char *name, int64_t start, int64_t end)
     if (!fake.tracing) return;
     assert_true(fake.activities < MOST);
     fake.activity[fake.activities++] = (struct activity){.mark = mark,
-                                                         .play = -1,
+                                                         .replay = -1,
                                                          .name = name,
                                                          .short_name = name,
                                                          .start_ns = start,
@@ -121,7 +121,7 @@ static enum status capture_end(void *ctx, void **ret)
 }
 
 /* Each kernel takes 2 µs, after a gap of 0.5 µs. */
-static enum status play(void *ctx, void *recording)
+static enum status run_replay(void *ctx, void *recording)
 {
     (void)ctx, (void)recording;
     static int64_t now;
@@ -173,7 +173,7 @@ static const struct backend_counters fake_counters = {.begin = counters_begin, .
 static const struct backend_trace fake_trace = {
     .begin = begin, .mark = mark, .end = end, .profiler_range = profiler_range};
 static const struct backend_recording fake_recording = {
-    .begin = capture_begin, .end = capture_end, .replay = play, .free = forget};
+    .begin = capture_begin, .end = capture_end, .replay = run_replay, .free = forget};
 
 static void open_fake(struct config c)
 {

@@ -122,7 +122,7 @@ static void test_step_matches_the_formula(void **state)
         fail_msg("%.0f counted, %.0f by the formula: %.0f", all, formula, all - formula);
 }
 
-/* Savings of fusion: logits are normalised once for the loss and its gradient; GELU also returns
+/* Savings of fusion: logits are normalized once for the loss and its gradient; GELU also returns
  * its derivative, so its gradient is one multiplication; sums of squares of single tensors need not
  * be added. */
 static double fused_away(const struct sizes *s)

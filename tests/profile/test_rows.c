@@ -54,7 +54,8 @@ static int mark(enum graph_kind kind, enum phase phase, int n)
 static struct activity *add_activity(int of, const char *name, int64_t start, int64_t end)
 {
     struct activity *a = &activity[c.trace.activities++];
-    *a = (struct activity){.mark = of, .play = -1, .name = name, .start_ns = start, .end_ns = end};
+    *a =
+        (struct activity){.mark = of, .replay = -1, .name = name, .start_ns = start, .end_ns = end};
     return a;
 }
 
@@ -298,7 +299,7 @@ static void test_a_step_with_an_unmatched_replay_is_skipped(void **state)
     add_activity(steps_mark(&c.marks, 1), "copy", 2100, 2110);
     add_activity(-1, "forward", 2120, 2500)->unmatched = true;
     add_activity(-1, "update", 2500, 3000)->unmatched = true;
-    activity[4].play = activity[5].play = 1;
+    activity[4].replay = activity[5].replay = 1;
     step_of(2, 3100, 4000);
     step_of(3, 4100, 5000);
     assert_int_equal(steps_find(&c.marks, &c.trace, 0, seen, MOST), 2);

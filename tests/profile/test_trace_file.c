@@ -289,15 +289,15 @@ static void test_overlapping_activities_have_separate_rows(void **state)
                            activity(mark(9), ACTIVITY_KERNEL, 9000, 9100),
                            activity(-1, ACTIVITY_COPY, 9200, 9900)};
     static struct profile_span step = {0, 10000};
-    struct profile_deed deed[] = {{-1, RANDOM_STEP_STARTS, 0, {-500, 900}},
-                                  {mark(0), RANDOM_STEP_STARTS, 0, {-400, -300}}};
+    struct profile_action action[] = {{-1, RANDOM_STEP_STARTS, 0, {-500, 900}},
+                                      {mark(0), RANDOM_STEP_STARTS, 0, {-400, -300}}};
     struct collected c = {.marks = marks_of(&tiny.engine),
                           .trace.activity = a,
                           .trace.activities = COUNT_OF(a),
                           .step = &step,
                           .steps = 1,
-                          .deed = deed,
-                          .deeds = COUNT_OF(deed)};
+                          .action = action,
+                          .actions = COUNT_OF(action)};
     int row[TRACE_COPIES + TRACE_LANES] = {0};
     p = (struct profile){.engine = &tiny.engine, .steps = 1};
     rows_make(&c, &p, &arena);
@@ -326,18 +326,18 @@ static void test_arrows(void **state)
                            activity(-1, ACTIVITY_COPY, 2600, 2700),
                            activity(mark(3), ACTIVITY_KERNEL, 3000, 4000)};
     static struct profile_span step = {0, 10000};
-    struct profile_deed deed[] = {{-1, RANDOM_STEP_STARTS, 0, {100, 900}},
-                                  {mark(0), RANDOM_STEP_STARTS, 0, {200, 300}},
-                                  {mark(3), RANDOM_STEP_STARTS, 0, {400, 500}},
-                                  {mark(4), RANDOM_STEP_STARTS, 0, {600, 700}}};
+    struct profile_action action[] = {{-1, RANDOM_STEP_STARTS, 0, {100, 900}},
+                                      {mark(0), RANDOM_STEP_STARTS, 0, {200, 300}},
+                                      {mark(3), RANDOM_STEP_STARTS, 0, {400, 500}},
+                                      {mark(4), RANDOM_STEP_STARTS, 0, {600, 700}}};
     for (int replayed = 0; replayed < 2; replayed++) {
         struct collected c = {.marks = marks_of(&tiny.engine),
                               .trace.activity = a,
                               .trace.activities = COUNT_OF(a),
                               .step = &step,
                               .steps = 1,
-                              .deed = deed,
-                              .deeds = replayed ? 1 : COUNT_OF(deed)};
+                              .action = action,
+                              .actions = replayed ? 1 : COUNT_OF(action)};
         p = (struct profile){.engine = &tiny.engine, .steps = 1};
         rows_make(&c, &p, &arena);
         p.engine = &device;

@@ -109,16 +109,16 @@ static void test_host(void **state)
     (void)state;
     const struct backend *null = backend_find("null");
     struct engine e = {.backend = null};
-    struct profile_deed deed[] = {{-1, RANDOM_STEP_WAITS, 0, {0, 3000000}},
-                                  {-1, RANDOM_STEP_WAITS, 1, {5000000, 6000000}},
-                                  {7, RANDOM_STEP_STARTS, 1, {4000000, 4500000}}};
+    struct profile_action action[] = {{-1, RANDOM_STEP_WAITS, 0, {0, 3000000}},
+                                      {-1, RANDOM_STEP_WAITS, 1, {5000000, 6000000}},
+                                      {7, RANDOM_STEP_STARTS, 1, {4000000, 4500000}}};
     struct activity activity[] = {
         {.kind = ACTIVITY_KERNEL, .name = "gemm", .end_ns = 9},
         {.kind = ACTIVITY_COPY, .name = "copy device to host", .end_ns = 2000000, .bytes = 64}};
     int64_t begin[] = {0, 1}, end[] = {1, 2};
     struct profile p = {.engine = &e, .steps = 2};
     p.record = (struct profile_record){
-        .activity = activity, .begin = begin, .end = end, .deed = deed, .deeds = 3};
+        .activity = activity, .begin = begin, .end = end, .action = action, .actions = 3};
     struct host_lines h = {.a = &arena};
     struct sheet s = {.name = "attention-block"};
     host_lines_add(&h, sides[0], 100, &p);
@@ -134,11 +134,11 @@ static void test_host(void **state)
 }
 
 /* A step of the host: parts of 1, 5 and 4 ms, with launches in between, and calls of the API. */
-static struct profile_deed parts[] = {{-1, RANDOM_STEP_FEEDS, 0, {0, 1000000}},
-                                      {-1, RANDOM_STEP_STARTS, 0, {1000000, 6000000}},
-                                      {3, RANDOM_STEP_STARTS, 0, {1100000, 1200000}},
-                                      {4, RANDOM_STEP_STARTS, 0, {1300000, 1400000}},
-                                      {-1, RANDOM_STEP_WAITS, 0, {6000000, 10000000}}};
+static struct profile_action parts[] = {{-1, RANDOM_STEP_FEEDS, 0, {0, 1000000}},
+                                        {-1, RANDOM_STEP_STARTS, 0, {1000000, 6000000}},
+                                        {3, RANDOM_STEP_STARTS, 0, {1100000, 1200000}},
+                                        {4, RANDOM_STEP_STARTS, 0, {1300000, 1400000}},
+                                        {-1, RANDOM_STEP_WAITS, 0, {6000000, 10000000}}};
 static const struct api_call calls[] = {{"cuLaunchKernel", 0, 1110000, 1120000},
                                         {"cuLaunchKernel", 0, 1310000, 1320000},
                                         {"cuMemFree", 1, 2000000, 2500000},
@@ -158,8 +158,8 @@ static struct profile of_calls(void)
     p.step_ms.mean = 7; /* of the device, which the host does not share */
     p.record = (struct profile_record){.begin = none,
                                        .end = none,
-                                       .deed = parts,
-                                       .deeds = COUNT_OF(parts),
+                                       .action = parts,
+                                       .actions = COUNT_OF(parts),
                                        .api = calls,
                                        .apis = COUNT_OF(calls),
                                        .opening = opening,
@@ -234,13 +234,14 @@ static void test_waits_for_a_device(void **state)
 static void test_waits_of_threads(void **state)
 {
     (void)state;
-    static const struct profile_work work[] = {{.thread = 0, .span = {0, 4000000}},
-                                               {.thread = 1, .span = {0, 1000000}},
-                                               {.unseen = true, .span = {4000000, 6000000}},
-                                               {.thread = 1, .step = 1, .span = {0, 9000000}}};
+    static const struct profile_thread_span work[] = {
+        {.thread = 0, .span = {0, 4000000}},
+        {.thread = 1, .span = {0, 1000000}},
+        {.unseen = true, .span = {4000000, 6000000}},
+        {.thread = 1, .step = 1, .span = {0, 9000000}}};
     struct profile p = {.engine = &gpu, .steps = 1, .threads = 2};
     p.step_ms.mean = 10;
-    p.record = (struct profile_record){.work = work, .works = COUNT_OF(work)};
+    p.record = (struct profile_record){.thread_span = work, .thread_spans = COUNT_OF(work)};
     struct table t = waits_of(&p);
     assert_int_equal(t.rows, 5);
     is_wait(&t, 0, "main", "works on kernels", 6, 60);

@@ -31,7 +31,7 @@ static int release(void **state)
     return 0;
 }
 
-static struct sheet run(const char *name, struct suite_request *r)
+static struct sheet run_suite(const char *name, struct suite_request *r)
 {
     const struct suite *s;
     struct sheet sheet;
@@ -123,7 +123,7 @@ static void test_a_grid_and_its_arguments(void **state)
                      "--n_head=2",   "--block_size=8", "--dtype=bfloat16,float32"};
     struct suite_request r = {
         .word = words, .words = 6, .size = "d256,d128", .steps = 2, .warmup = "1", .phase = "step"};
-    struct sheet s = run("cs336-precision", &r);
+    struct sheet s = run_suite("cs336-precision", &r);
     const struct table *t = &s.table[0].table;
     assert_true(s.tables == 1 && t->rows == 4);
     static const char *const sizes[] = {"d256", "d256", "d128", "d128"};
@@ -159,24 +159,24 @@ static void test_a_published_size_on_a_cpu(void **state)
                      "--d_ff=32",    "--vocab_size=64", "--block_size=8", "--batch_size=4"};
     struct suite_request r = {
         .word = words, .words = 7, .size = "small", .steps = 2, .warmup = "1", .phase = "step"};
-    struct sheet s = run("cs336-e2e", &r);
+    struct sheet s = run_suite("cs336-e2e", &r);
     const struct table *t = &s.table[0].table;
     assert_string_equal(text(t, 0, "config"), "small");
     assert_false(has_note(&s, "The variant for CPUs") || has_note(&s, "batch_size"));
     double whole = number(t, 0, "memory_bytes");
     r.limit = (int64_t)whole - 1;
-    s = run("cs336-e2e", &r);
+    s = run_suite("cs336-e2e", &r);
     t = &s.table[0].table;
     assert_true(number(t, 0, "samples") == 2 && number(t, 0, "memory_bytes") < whole);
     assert_true(has_note(&s, "small: batch_size=3 instead of 4, the largest that fits in "));
     r.words = 8;
-    s = run("cs336-e2e", &r);
+    s = run_suite("cs336-e2e", &r);
     assert_non_null(strstr(text(&s.table[0].table, 0, "note"), "batch_size=3 is the largest"));
     assert_false(has_note(&s, "instead of"));
     /* a smaller variant keeps its batch */
     r.words = 7;
     r.size = "d128";
-    s = run("cs336-e2e", &r);
+    s = run_suite("cs336-e2e", &r);
     assert_non_null(text(&s.table[0].table, 0, "note"));
     assert_true(has_note(&s, "The variant for CPUs") && !has_note(&s, "instead of"));
 }
@@ -200,7 +200,7 @@ static void test_memory(void **state)
     (void)state;
     char *words[] = {"--device=cpu", "--block_size=128,256", "--dtype=float32"};
     struct suite_request r = {.word = words, .words = 3, .size = "small", .limit = 2LL << 30};
-    struct sheet s = run("cs336-memory", &r);
+    struct sheet s = run_suite("cs336-memory", &r);
     const struct table *t = &s.table[0].table;
     assert_true(s.tables == 3 && t->rows == 6);
     for (int i = 0; i < 6; i++) {
@@ -239,7 +239,7 @@ static void test_profile(void **state)
                                          "update", "step"};
     char *words[] = {"--device=cpu", "--n_layer=1", "--block_size=8"};
     struct suite_request r = {.word = words, .words = 3, .size = "d128", .steps = 2};
-    struct sheet s = run("cs336-profile", &r);
+    struct sheet s = run_suite("cs336-profile", &r);
     const struct table *t = &s.table[0].table;
     assert_int_equal(t->rows, COUNT_OF(phases));
     for (int i = 0; i < t->rows; i++) {
@@ -278,7 +278,7 @@ static void test_attention(void **state)
     (void)state;
     char *words[] = {"--device=cpu", "--block_size=16,64", "--n_embd=8,16"};
     struct suite_request r = {.word = words, .words = 3, .steps = 2};
-    struct sheet s = run("cs336-attention", &r);
+    struct sheet s = run_suite("cs336-attention", &r);
     const struct table *t = &s.table[0].table;
     assert_int_equal(t->rows, 2 * 2 * 3);
     for (int i = 0; i < t->rows; i += 3) {
@@ -295,7 +295,7 @@ static void test_attention(void **state)
     assert_true(has_note(&s, "The variant for CPUs: 25 seconds in total instead of 300."));
     /* the plan's memory, plus its inputs q, k, v and the gradient */
     r.limit = (int64_t)number(t, t->rows - 1, "memory_bytes") + 4LL * 8 * 64 * (3 * 16 + 16);
-    s = run("cs336-attention", &r);
+    s = run_suite("cs336-attention", &r);
     t = &s.table[0].table;
     assert_non_null(strstr(text(t, t->rows - 3, "note"), ", the limit is "));
     assert_null(text(t, t->rows - 1, "note"));
@@ -317,7 +317,7 @@ static void test_block(void **state)
     (void)state;
     char *words[] = {"--device=cpu", "--block_size=8,12", "--batch_size=2", "--n_head=2"};
     struct suite_request r = {.word = words, .words = 4, .steps = 2};
-    struct sheet s = run("attention-block", &r);
+    struct sheet s = run_suite("attention-block", &r);
     const struct table *t = &s.table[0].table;
     assert_true(s.tables == 6 && t->rows == 4);
     for (int i = 0; i < 4; i++) {
@@ -353,7 +353,7 @@ static void test_block_at_its_own_sizes(void **state)
     if (SANITIZED) SKIP("these sizes take a minute with sanitizers");
     char *words[] = {"--device=cpu"};
     struct suite_request r = {.word = words, .words = 1, .steps = 1};
-    struct sheet s = run("attention-block", &r);
+    struct sheet s = run_suite("attention-block", &r);
     assert_true(has_note(&s, "1 head of size 256, batch 32, float32"));
     assert_true(has_note(&s, "CPUs: T 100 and 300 instead of 100 and 1000. On"));
 }

@@ -125,7 +125,7 @@ static bool begin(struct attention_gpu *g, const struct attention_setting *s, bo
 
 static void end(struct attention_gpu *g, const struct attention_setting *s, struct row_run *r)
 {
-    const char *where = row_trespass(r);
+    const char *where = row_stray_write(r);
     if (where) attention_wrong(g, s, "%s writes %s", r->kernel->variant, where);
     row_close(r);
     g->tried++;
@@ -140,11 +140,11 @@ static bool make_forward(struct attention_gpu *g, const struct attention_setting
     if (!begin(g, s, false, "wgmma", &r)) return false;
     m->y = malloc((size_t)r.out[0].bytes);
     m->lse = malloc((size_t)r.out[1].bytes);
-    row_give(&r, 0, 0, qkv, r.in[0].bytes);
-    row_give(&r, 1, 0, &step_now, sizeof step_now);
+    row_upload(&r, 0, 0, qkv, r.in[0].bytes);
+    row_upload(&r, 1, 0, &step_now, sizeof step_now);
     row_start(&r);
-    row_take(&r, 0, 0, m->y, r.out[0].bytes);
-    row_take(&r, 1, 0, m->lse, r.out[1].bytes);
+    row_download(&r, 0, 0, m->y, r.out[0].bytes);
+    row_download(&r, 1, 0, m->lse, r.out[1].bytes);
     end(g, s, &r);
     return true;
 }
@@ -156,10 +156,10 @@ static void make_backward(struct attention_gpu *g, const struct attention_settin
     struct row_run r;
     if (!begin(g, s, true, attention_gradient_row[row], &r)) return;
     const void *from[] = {dy, qkv, m->y, m->lse, &step_now};
-    for (int i = 0; i < COUNT_OF(from); i++) row_give(&r, i, 0, from[i], r.in[i].bytes);
+    for (int i = 0; i < COUNT_OF(from); i++) row_upload(&r, i, 0, from[i], r.in[i].bytes);
     m->dqkv[row] = malloc((size_t)r.out[0].bytes);
     row_start(&r);
-    row_take(&r, 0, 0, m->dqkv[row], r.out[0].bytes);
+    row_download(&r, 0, 0, m->dqkv[row], r.out[0].bytes);
     end(g, s, &r);
 }
 

@@ -62,10 +62,10 @@ static void read_forward(struct attention_gpu *g, struct row_run *r, const struc
     uint16_t *qkv = calloc((size_t)(s->T * columns), sizeof *qkv),
              *y = malloc((size_t)(s->T * C) * sizeof *y);
     put_ones(qkv, columns, 2 * C, w);
-    row_give(r, 0, 0, qkv, r->in[0].bytes);
-    row_give(r, 1, 0, &step_now, sizeof step_now);
+    row_upload(r, 0, 0, qkv, r->in[0].bytes);
+    row_upload(r, 1, 0, &step_now, sizeof step_now);
     row_start(r);
-    row_take(r, 0, 0, y, r->out[0].bytes);
+    row_download(r, 0, 0, y, r->out[0].bytes);
     for (int64_t i = 0; i < s->T * C; i++)
         if (w->first + i % s->D < s->T)
             note(g, w, i % C / s->D, i / C, w->first + i % s->D, (y[i] & 0x7fff) != 0);
@@ -92,9 +92,9 @@ static void read_backward(struct attention_gpu *g, struct row_run *r, const stru
                                     r->in[2].bytes)); /* y: zero row sums of dp p */
     const void *from[] = {dy, qkv, NULL, lse, &step_now};
     for (int i = 0; i < COUNT_OF(from); i++)
-        if (from[i]) row_give(r, i, 0, from[i], r->in[i].bytes);
+        if (from[i]) row_upload(r, i, 0, from[i], r->in[i].bytes);
     row_start(r);
-    row_take(r, 0, 0, qkv, r->out[0].bytes);
+    row_download(r, 0, 0, qkv, r->out[0].bytes);
     for (int64_t i = 0; i < s->T * C; i++) {
         int64_t t = i / C, of = w->first + i % s->D;
         float x = (float)bf16_value(qkv[t * columns + (of_dq ? 0 : 2 * C) + i % C]);
@@ -109,9 +109,9 @@ static void read_slow(struct attention_gpu *g, struct row_run *r, const struct a
     struct window w = {s, r->kernel->variant, 0, NULL, NULL};
     uint16_t *p = malloc((size_t)r->out[0].bytes);
     hand_ok(r->backend->memory.fill(r->call.context, r->in[0].at, 0, r->in[0].bytes));
-    row_give(r, 1, 0, &step_now, sizeof step_now);
+    row_upload(r, 1, 0, &step_now, sizeof step_now);
     row_start(r);
-    row_take(r, 1, 0, p, r->out[1].bytes);
+    row_download(r, 1, 0, p, r->out[1].bytes);
     for (int64_t i = 0; i < s->H * s->T * s->T; i++)
         note(g, &w, i / s->T / s->T, i / s->T % s->T, i % s->T, (p[i] & 0x7fff) != 0);
     free(p);
@@ -159,7 +159,7 @@ static bool read_row(struct attention_gpu *g, const struct attention_setting *s,
             if (way == FORWARD) read_forward(g, &r, &w);
             if (way == BACKWARD) read_backward(g, &r, &w, true), read_backward(g, &r, &w, false);
         }
-        const char *where = row_trespass(&r);
+        const char *where = row_stray_write(&r);
         if (where) attention_wrong(g, s, "%s writes %s", r.kernel->variant, where);
         g->tried++;
     }
@@ -353,7 +353,7 @@ static void repeat(struct attention_gpu *g, const struct attention_setting *s, s
         for (int o = 0; o < r->call.n_out; o++) {
             char **to = i ? &again[o] : &first[o];
             if (i < 2) *to = malloc((size_t)r->out[o].bytes);
-            row_take(r, o, 0, *to, r->out[o].bytes);
+            row_download(r, o, 0, *to, r->out[o].bytes);
             int64_t row = 2 * attention_columns(s);
             bool equal = adds ? same(first[o], *to, r->out[o].bytes, row, 2 * s->H * s->D)
                               : !memcmp(first[o], *to, (size_t)r->out[o].bytes);
@@ -384,7 +384,7 @@ void attention_repeats(struct attention_gpu *g, const struct attention_setting *
         row_open(&r);
         const void *of_grad[] = {dy, qkv, m.y, m.lse, &step_now}, *of_forward[] = {qkv, &step_now};
         for (int i = 0; i < r.call.n_in; i++)
-            row_give(&r, i, 0, row < 0 ? of_forward[i] : of_grad[i], r.in[i].bytes);
+            row_upload(&r, i, 0, row < 0 ? of_forward[i] : of_grad[i], r.in[i].bytes);
         repeat(g, s, &r, row == 1, times);
         row_close(&r);
     }

@@ -30,7 +30,7 @@ static const float *draw(struct ckpt *c, int64_t n, int seed)
     return data;
 }
 
-static void add(struct ckpt *c, const char *name, int64_t out, int64_t in)
+static void add_parameter(struct ckpt *c, const char *name, int64_t out, int64_t in)
 {
     const char *whole = arena_printf(&c->arena, "%s%s", prefix, name);
     ckpt_add(c, whole, in ? 2 : 1, (int64_t[]){out, in});
@@ -39,15 +39,15 @@ static void add(struct ckpt *c, const char *name, int64_t out, int64_t in)
 void ckpt_init(struct ckpt *c, bool bias)
 {
     *c = (struct ckpt){.arena = c->arena, .bias = bias};
-    add(c, "wte.weight", CKPT_VOCAB, CKPT_EMBD);
-    add(c, "wpe.weight", CKPT_POSITIONS, CKPT_EMBD);
+    add_parameter(c, "wte.weight", CKPT_VOCAB, CKPT_EMBD);
+    add_parameter(c, "wpe.weight", CKPT_POSITIONS, CKPT_EMBD);
     for (int l = 0; l < CKPT_LAYERS; l++)
         for (int i = 0; i < COUNT_OF(layer); i++)
             if (bias || !layer[i].bias)
-                add(c, arena_printf(&c->arena, "h.%d.%s", l, layer[i].name), layer[i].out,
-                    layer[i].in);
-    add(c, "ln_f.weight", CKPT_EMBD, 0);
-    if (bias) add(c, "ln_f.bias", CKPT_EMBD, 0);
+                add_parameter(c, arena_printf(&c->arena, "h.%d.%s", l, layer[i].name), layer[i].out,
+                              layer[i].in);
+    add_parameter(c, "ln_f.weight", CKPT_EMBD, 0);
+    if (bias) add_parameter(c, "ln_f.bias", CKPT_EMBD, 0);
     ckpt_add(c, "lm_head.weight", 2, (int64_t[]){CKPT_VOCAB, CKPT_EMBD})->same_as = "wte.weight";
     ckpt_set(c, "n_layer", CKPT_VALUE("K\2"));
     ckpt_set(c, "n_head", CKPT_VALUE("K\3"));

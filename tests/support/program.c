@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-const char *said, *failed;
+const char *program_stdout, *program_stderr;
 struct arena arena;
 
 int program_setup(void **state)
@@ -38,7 +38,7 @@ int program_run(const char *environment, const char *words)
     const char *out = workdir_path("out"), *err = workdir_path("err");
     int status = system(arena_printf(&arena, "%s %s %s >%s 2>%s", environment,
                                      program ? program : "./strobe", words, out, err));
-    said = program_text(out);
-    failed = program_text(err);
+    program_stdout = program_text(out);
+    program_stderr = program_text(err);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

@@ -5,7 +5,7 @@
 #include "base/arena.h"
 
 /* stdout and stderr of the last program_run, until program_teardown. */
-extern const char *said, *failed;
+extern const char *program_stdout, *program_stderr;
 /* For strings of a test; empty after program_teardown. */
 extern struct arena arena;
 

@@ -56,12 +56,12 @@ void row_close(struct row_run *r)
     r->kernel = NULL;
 }
 
-void row_give(struct row_run *r, int i, int64_t at, const void *from, int64_t bytes)
+void row_upload(struct row_run *r, int i, int64_t at, const void *from, int64_t bytes)
 {
     hand_ok(r->backend->memory.upload(r->call.context, r->in[i].at + at, from, bytes));
 }
 
-void row_take(struct row_run *r, int i, int64_t at, void *to, int64_t bytes)
+void row_download(struct row_run *r, int i, int64_t at, void *to, int64_t bytes)
 {
     hand_ok(r->backend->memory.download(r->call.context, to, r->out[i].at + at, bytes));
 }
@@ -96,7 +96,7 @@ static const char *look(struct row_run *r, const struct row_memory *m, const cha
     return words;
 }
 
-const char *row_trespass(struct row_run *r)
+const char *row_stray_write(struct row_run *r)
 {
     const char *words = look(r, &r->scratch, "scratch", 0);
     for (int i = 0; i < r->call.n_in && !words; i++) words = look(r, &r->in[i], "input", i);

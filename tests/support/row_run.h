@@ -29,12 +29,12 @@ void row_open(struct row_run *r);
 /* Releases the row and its memory. */
 void row_close(struct row_run *r);
 /* Copies `from` (host) to input i, starting at byte `at`. */
-void row_give(struct row_run *r, int i, int64_t at, const void *from, int64_t bytes);
+void row_upload(struct row_run *r, int i, int64_t at, const void *from, int64_t bytes);
 /* Copies output i to the host, starting at byte `at`. */
-void row_take(struct row_run *r, int i, int64_t at, void *to, int64_t bytes);
+void row_download(struct row_run *r, int i, int64_t at, void *to, int64_t bytes);
 /* Fills outputs and scratch with NaN, runs the row and waits. A failure ends the test. */
 void row_start(struct row_run *r);
 /* The place outside of the tensors that the row wrote to ("before output 1"); NULL: none. */
-const char *row_trespass(struct row_run *r);
+const char *row_stray_write(struct row_run *r);
 
 #endif

@@ -14,7 +14,7 @@ struct tiny {
 
 /* 2 layers, 2 heads, 32 columns, 16 positions, batch 3, no dropout, no bias, fp32, fused, flash. */
 struct config tiny_config(void);
-/* Opens the plans of `kinds` (a mask, 1 << kind) on the CPU and initialises the weights. A failure
+/* Opens the plans of `kinds` (a mask, 1 << kind) on the CPU and initializes the weights. A failure
  * fails the test with its message. */
 void tiny_open(struct tiny *t, const struct config *c, unsigned kinds);
 /* The same with another vocabulary and with zero weights. */

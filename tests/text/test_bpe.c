@@ -21,7 +21,7 @@ struct random_vocabulary {
     struct bpe_merge merge[MERGES];
     int ids;
     struct bpe bpe;
-    struct bpe_walk *walk;
+    struct bpe_long *bpe_long;
     struct arena arena;
 };
 
@@ -56,12 +56,12 @@ static void make(struct random_vocabulary *v, uint64_t *seed, int letters)
     }
     assert_int_equal(bpe_build(&v->bpe, v->text, v->ids, v->merge, v->ids - BYTES, &v->arena),
                      ST_OK);
-    v->walk = walk_open(&v->bpe);
+    v->bpe_long = bpe_long_open(&v->bpe);
 }
 
 static void release(struct random_vocabulary *v)
 {
-    walk_close(v->walk);
+    bpe_long_close(v->bpe_long);
     arena_release(&v->arena);
     free(v);
 }
@@ -89,7 +89,7 @@ static void test_merges_equal_the_plainest(void **state)
                         slow_merge(v->text, v->ids, v->merge, v->ids - BYTES, word, n, expected);
             assert_int_equal(bpe_merge_short(&v->bpe, word, (int)n, got), count);
             for (int64_t k = 0; k < count; k++) assert_int_equal(v->bpe.id[got[k]], expected[k]);
-            assert_int_equal(walk_merge(v->walk, word, n, got), count);
+            assert_int_equal(bpe_long_merge(v->bpe_long, word, n, got), count);
             for (int64_t k = 0; k < count; k++) assert_int_equal(v->bpe.id[got[k]], expected[k]);
         }
         release(v);
@@ -109,7 +109,7 @@ static void test_long_fragments(void **state)
         memset(word, 'a', LONG);
         if (i) n = random_word(&seed, 1 + i % 2, LONG, word);
         int64_t count = slow_merge(v->text, v->ids, v->merge, v->ids - BYTES, word, n, expected);
-        assert_int_equal(walk_merge(v->walk, word, n, got), count);
+        assert_int_equal(bpe_long_merge(v->bpe_long, word, n, got), count);
         for (int64_t k = 0; k < count; k++) assert_int_equal(v->bpe.id[got[k]], expected[k]);
     }
     release(v);
@@ -134,7 +134,7 @@ static void test_encoder(void **state)
     struct random_vocabulary *v = calloc(1, sizeof *v);
     make(v, &seed, 3);
     for (int bits = 2; bits <= 10; bits += 8) {
-        struct encoder *e = encoder_open(&v->bpe, v->walk, bits);
+        struct encoder *e = encoder_open(&v->bpe, v->bpe_long, bits);
         for (int i = 0; i < 400; i++) {
             enum { MOST = 500 };
             static char text[MOST + ENCODER_PADDING];
@@ -175,16 +175,16 @@ static void test_long_tokens(void **state)
     text[ALL - 1] = (struct token_text){a, 3};
     merge[merges++] = (struct bpe_merge){BYTES, 'a', ALL - 1};
     assert_int_equal(bpe_build(&b, text, ALL, merge, merges, &arena), ST_OK);
-    struct bpe_walk *w = walk_open(&b);
+    struct bpe_long *w = bpe_long_open(&b);
     for (int64_t n = 1; n <= LONG; n += n < 20 ? 1 : 97) {
         static char word[LONG];
         static uint32_t expected[LONG], got[LONG];
         memset(word, 'a', LONG);
         int64_t count = slow_merge(text, ALL, merge, merges, word, n, expected);
-        assert_int_equal(walk_merge(w, word, n, got), count);
+        assert_int_equal(bpe_long_merge(w, word, n, got), count);
         for (int64_t k = 0; k < count; k++) assert_int_equal(b.id[got[k]], expected[k]);
     }
-    walk_close(w);
+    bpe_long_close(w);
     arena_release(&arena);
 }
 

@@ -43,14 +43,14 @@ static const char *ids_of_bytes(const struct tokenizer *t, const char *text, siz
     int n = 0;
     assert_true(bytes < sizeof padded - ENCODER_PADDING);
     memcpy(padded, text, bytes);
-    struct bpe_walk *w = walk_open(&t->bpe);
+    struct bpe_long *w = bpe_long_open(&t->bpe);
     encode_open(&e, t, w, special, 8);
     encode_append(&e, padded, (int64_t)bytes, &ids);
     shown[0] = '\0';
     for (int64_t i = 0; i < ids.len / bpe_id_bytes(&t->bpe); i++)
         n += sprintf(shown + n, "%s%u", i ? " " : "", encode_id(t, &ids, i));
     encode_close(&e);
-    walk_close(w);
+    bpe_long_close(w);
     str_release(&ids);
     return shown;
 }

@@ -111,7 +111,7 @@ static void add_sample(int64_t iter)
                               .clock_max_mhz = 1980,
                               .power_limit_w = 700,
                               .throttled = 0.5,
-                              .throttle = 1 << THROTTLE_POWER | 1 << THROTTLE_SET};
+                              .throttle = 1 << THROTTLE_POWER | 1 << THROTTLE_USER};
     assert_int_equal(runlog_sample(&runlog, &r), ST_OK);
 }
 

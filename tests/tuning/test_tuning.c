@@ -220,13 +220,13 @@ static void test_requests_are_recorded_once(void **state)
     (void)state;
     struct arena a = {0};
     struct tuning t;
-    struct tuning_questions q = {.arena = &a};
+    struct tuning_lookups q = {.arena = &a};
     tuning_init(&t, &gpu, &a);
     set(&t, "y", 1, 2);
-    assert_null(tuning_asked(&q, "x"));
-    tuning_ask(&q, "x");
-    tuning_ask(&q, "y")->entry = tuning_find(&t, "y");
-    assert_non_null(tuning_asked(&q, "x"));
+    assert_null(tuning_lookup_find(&q, "x"));
+    tuning_lookup_add(&q, "x");
+    tuning_lookup_add(&q, "y")->entry = tuning_find(&t, "y");
+    assert_non_null(tuning_lookup_find(&q, "x"));
     assert_int_equal(q.n, 2);
     assert_int_equal(tuning_missing(&q), 1);
     arena_release(&a);

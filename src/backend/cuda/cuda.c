@@ -3,12 +3,11 @@
 #include "backend/backend.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/planned.h"
-#include "backend/cuda/runtime/cleared.h"
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/cublaslt.h"
 #include "backend/cuda/runtime/cupti.h"
 #include "backend/cuda/runtime/cupti_counters.h"
-#include "backend/cuda/runtime/facts.h"
+#include "backend/cuda/runtime/device_facts.h"
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/jit.h"
 #include "backend/cuda/runtime/nccl.h"
@@ -17,6 +16,7 @@
 #include "backend/cuda/runtime/text_kernel.h"
 #include "backend/cuda/runtime/tracer.h"
 #include "backend/cuda/runtime/transfer.h"
+#include "backend/cuda/runtime/workspace_pool.h"
 #include "backend/range.h"
 #include "base/heap.h"
 #include "base/str.h"
@@ -43,8 +43,8 @@ struct cuda_context {
     struct jit *jit;
     struct transfer *transfer;
     struct nvml_gpu telemetry;
-    struct tracer *tracer;   /* created when a trace first begins */
-    struct cleared *cleared; /* created when a capture first begins */
+    struct tracer *tracer;       /* created when a trace first begins */
+    struct workspace_pool *pool; /* created when a capture first begins */
 };
 
 CUstream cuda_stream(const void *context)
@@ -60,14 +60,14 @@ void cuda_count_launch(void *context, const char *entry)
     tracer_launched(ctx->tracer);
 }
 
-struct cleared **cuda_cleared(void *context)
+struct workspace_pool **cuda_workspace_pool(void *context)
 {
-    return &((struct cuda_context *)context)->cleared;
+    return &((struct cuda_context *)context)->pool;
 }
 
-void *cuda_cleared_piece(void *context, int64_t bytes)
+void *cuda_workspace_piece(void *context, int64_t bytes)
 {
-    return cleared_piece(*cuda_cleared(context), bytes);
+    return workspace_pool_piece(*cuda_workspace_pool(context), bytes);
 }
 
 static int64_t cuda_launch_count(void *context)
@@ -207,7 +207,7 @@ static void cuda_close(void *context)
     const struct cuda_driver *d = cuda_driver(NULL);
     if (ctx->jit) jit_close(ctx->jit);
     tracer_close(ctx->tracer);
-    cleared_close(ctx->cleared);
+    workspace_pool_close(ctx->pool);
     for (int i = 0; i < BACKEND_EVENTS; i++)
         if (ctx->event[i].event) d->cuEventDestroy(ctx->event[i].event);
     if (ctx->transfer) transfer_close(ctx->transfer);
@@ -509,7 +509,7 @@ const struct backend cuda_backend = {
     .devices.target = cuda_target,
     .kernels.tune = cuda_tune,
     .kernels.find = cuda_kernel,
-    .kernels.gains = cuda_gains,
+    .kernels.fusion_pays = cuda_fusion_pays,
     .kernels.row = cuda_row_at,
     .devices.count = cuda_device_count,
     .devices.describe = cuda_describe,

@@ -20,7 +20,7 @@ static const struct cuda_row *const families[] = {
     reduce_rows,
     move_rows,
     rope_rows,
-    quantise_rows,
+    quantize_rows,
     matmul_hopper_rows,
     matmul_hopper_plain_rows,
     matmul_tiles_rows,

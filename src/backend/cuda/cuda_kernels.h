@@ -9,7 +9,7 @@ extern const struct cuda_row chain_rows[];     /* fused pointwise chains: genera
 extern const struct cuda_row reduce_rows[];    /* sums and maxima over rows and columns */
 extern const struct cuda_row move_rows[]; /* split and merge heads, slices, embeddings, gathers */
 extern const struct cuda_row rope_rows[];
-extern const struct cuda_row quantise_rows[];
+extern const struct cuda_row quantize_rows[];
 extern const struct cuda_row gelu_rows[];
 extern const struct cuda_row gated_rows[]; /* SwiGLU */
 extern const struct cuda_row norm_rows[];
@@ -33,7 +33,7 @@ extern const struct kernel matmul_cublaslt_rows[];
 /* The functions of struct backend_kernels. */
 const struct kernel *cuda_kernel(int op, const struct kernel_call *call, int n);
 const struct kernel *cuda_row_at(int i);
-bool cuda_gains(int op, const struct kernel_call *call);
+bool cuda_fusion_pays(int op, const struct kernel_call *call);
 enum status cuda_tune(void *context, int op, const struct kernel_call *call,
                       struct tuning_entry *ret);
 /* A row that is faster for this call than the rows before it in the table; NULL: there is none. */

@@ -28,7 +28,7 @@ struct planned_call {
     int n;
 };
 
-static void add(struct planned_call *p, const struct planned_launch *one)
+static void add_launch(struct planned_call *p, const struct planned_launch *one)
 {
     BUG_IF(p->n == CALL_LAUNCHES, "more than %d launches of a call", CALL_LAUNCHES);
     p->launch[p->n++] = *one;
@@ -43,7 +43,7 @@ static void add_row(struct planned_call *p, const struct kernel *k, const struct
         const struct cuda_launch *one = &l.launch[i];
         if (!one->text || !one->grid[0] || !one->grid[1] || !one->grid[2]) continue;
         struct planned_launch planned = planned_of(c, one, a);
-        add(p, &planned);
+        add_launch(p, &planned);
     }
 }
 
@@ -64,7 +64,7 @@ int cuda_planned(const struct kernel *k, const struct kernel_call *c,
         return p.n;
     }
     add_copies(&p, matmul_before, k->op, c, a);
-    add(&p, &(struct planned_launch){0});
+    add_launch(&p, &(struct planned_launch){0});
     add_copies(&p, matmul_after, k->op, c, a);
     return p.n;
 }

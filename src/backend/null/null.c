@@ -31,7 +31,7 @@ static const struct kernel *null_row(int i)
 }
 
 /* The same as on the CPU, because this backend reproduces the plans of the CPU. */
-static bool null_gains(int op, const struct kernel_call *)
+static bool null_fusion_pays(int op, const struct kernel_call *)
 {
     return op == OP_GELU_BOTH;
 }
@@ -111,7 +111,7 @@ static enum status null_event_elapsed(void *, int, int, double *ret_ms)
 const struct backend null_backend = {
     .name = "null",
     .kernels.find = null_kernel,
-    .kernels.gains = null_gains,
+    .kernels.fusion_pays = null_fusion_pays,
     .kernels.row = null_row,
     .devices.count = null_device_count,
     .devices.describe = null_describe,

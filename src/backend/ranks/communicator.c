@@ -53,7 +53,7 @@ bool communicator_in_process(const struct communicator *c)
     return !c || c->link->in_process;
 }
 
-static enum status run(struct communicator *c, struct collective_call *call)
+static enum status run_collective(struct communicator *c, struct collective_call *call)
 {
     if (!call->posted_ns) return c->link->run(c->state, call);
     int64_t begun_ns = clock_ns();
@@ -79,7 +79,7 @@ static void *work(void *user)
         struct collective_call call = c->call[c->done % QUEUE];
         if (c->st == ST_OK) {
             pthread_mutex_unlock(&c->mutex);
-            enum status st = run(c, &call);
+            enum status st = run_collective(c, &call);
             pthread_mutex_lock(&c->mutex);
             if (st != ST_OK) fail_keep(&c->why);
             c->st = st;

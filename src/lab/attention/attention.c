@@ -30,7 +30,7 @@ static void problem(struct lab_problem *p)
     p->flops = 4.0 * HEAD * pairs(p);
 }
 
-/* One head, computed by the definition of attention; `s` has room for the scores of a query. */
+/* One head, computed by the definition of attention; `s` has space for the scores of a query. */
 static void one_head(const struct lab_problem *p, const double *x, double *y, double *s)
 {
     int64_t tokens = p->n[2], width = p->n[1] * HEAD, stride = 3 * width;
@@ -223,7 +223,7 @@ static double moved_wgmma(const struct lab_problem *p)
 
 static const struct lab_rung gpu[] = {
     {"matrices", "attention/gpu/01_matrices.cu", .shape = shape_weighted, .scratch = matrices,
-     .before = {{"attention_scores", shape_scores}, {"attention_softmax", shape_softmax}},
+     .prologue = {{"attention_scores", shape_scores}, {"attention_softmax", shape_softmax}},
      .moved = moved_matrices, .bound = "memory for the matrices, and loads of one element"},
     {"rows", "attention/gpu/02_rows.cu", .shape = shape_rows, .refuses = rows_too_long,
      .moved = moved_rows, .bound = "shared memory: two reads for each multiplication",

@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/interrupt.h"
+#include "text/bpe_long.h"
 #include "text/encoder.h"
 #include "text/split.h"
-#include "text/walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void forget(struct running *r)
     memset(r->output.small_pages, 0, (size_t)r->cache_bytes);
     memset(r->output.large_pages, 0, (size_t)r->cache_bytes);
     encoder_close(r->output.encoder);
-    r->output.encoder = encoder_open(r->input.bpe, r->input.walk, BPE_CACHE_BITS);
+    r->output.encoder = encoder_open(r->input.bpe, r->input.bpe_long, BPE_CACHE_BITS);
 }
 
 static uint32_t id_of(const struct running *r, int rung, int64_t k)
@@ -157,7 +157,7 @@ static void conclude(struct running *r)
     for (int i = 0; bpe_rungs[i].name; i++) {
         struct bpe_result *x = &r->ret->result[i];
         if (x->wrong) continue;
-        x->rate = (double)r->o->bytes / x->time.whole.median * 1e3;
+        x->rate = (double)r->o->bytes / x->time.total.median * 1e3;
         struct timed now = rounds_timed(&x->time, r->arena);
         if (previous) {
             struct timed before = rounds_timed(&previous->time, r->arena),
@@ -185,7 +185,7 @@ static void open_memory(struct running *r)
     int64_t ids = r->o->bytes + ENCODER_PADDING;
     r->cache_bytes = (int64_t)32 << BPE_CACHE_BITS;
     r->input = (struct bpe_input){.bpe = &r->o->tokenizer->bpe, .text = r->o->text};
-    r->input.walk = walk_open(r->input.bpe);
+    r->input.bpe_long = bpe_long_open(r->input.bpe);
     r->expected = heap_alloc(ids * 4);
     r->output = (struct bpe_output){.id = heap_alloc(ids * 4),
                                     .scratch = heap_alloc(ids * 4),
@@ -198,7 +198,7 @@ static void open_memory(struct running *r)
 
 static void close_memory(struct running *r)
 {
-    walk_close(r->input.walk);
+    bpe_long_close(r->input.bpe_long);
     encoder_close(r->output.encoder);
     free(r->expected);
     free(r->output.id);

@@ -14,13 +14,13 @@ enum { BPE_CACHE_BITS = 18, BPE_RUNGS = 8 };
 
 struct bpe_input {
     const struct bpe *bpe;
-    struct bpe_walk *walk; /* text/walk.h: for pieces that are too long for simple merges */
+    struct bpe_long *bpe_long; /* text/bpe_long.h: for pieces that are too long for simple merges */
     const char *text;
 };
 
 struct bpe_output {
     int64_t count;
-    uint32_t *id;      /* room for ENCODER_PADDING more ids than the text has bytes */
+    uint32_t *id;      /* space for ENCODER_PADDING more ids than the text has bytes */
     uint32_t *scratch; /* ranks of one piece */
     /* The cache of words, in 4 KiB and in 2 MiB pages; emptied before each call unless `warm`. */
     void *small_pages, *large_pages;

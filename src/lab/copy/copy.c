@@ -116,7 +116,7 @@ static const struct lab_rung gpu[] = {
     {0},
 };
 
-#define LATENCY "latency: one core has room for a dozen lines under way"
+#define LATENCY "latency: one core keeps a dozen lines in flight"
 
 LAB_CPU_DECLARE(copy_pages);
 LAB_CPU_DECLARE(copy_lines);

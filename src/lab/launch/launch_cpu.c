@@ -78,7 +78,7 @@ static const struct {
     [FUSED] = {{"fused"}, run_fused},
 };
 
-static void run(const struct work *w)
+static void run_work(const struct work *w)
 {
     for (int k = 0; k < KINDS; k++)
         if (w->point->way == &ways[k].way) ways[k].run(w);
@@ -88,7 +88,7 @@ static enum status sample(void *user, int, double *ret_ms)
 {
     const struct work *w = user;
     int64_t start = clock_ns();
-    run(w);
+    run_work(w);
     *ret_ms = clock_ms(start, clock_ns());
     return ST_OK;
 }
@@ -97,7 +97,7 @@ static enum status check(const struct work *w)
 {
     if (!w->point->floats) return ST_OK;
     memset(w->y, 0, (size_t)w->point->floats * sizeof *w->y);
-    run(w);
+    run_work(w);
     return launch_check(w->y, w->point->floats, NULL, w->operators, w->point->way->name);
 }
 
@@ -137,7 +137,7 @@ enum status launch_run_cpu(struct launch_run *r, struct arena *a)
     free(y);
     if (st != ST_OK) return st;
     for (int i = 0; i < r->points; i++) {
-        double ms = r->point[i].time.whole.median / r->options->launches;
+        double ms = r->point[i].time.total.median / r->options->launches;
         if (r->point[i].way == &ways[SERIAL].way) r->alone[r->works++] = ms;
         if (r->point[i].way == &ways[TEAMS].way) r->started[r->works - 1] = ms;
     }

@@ -234,7 +234,7 @@ enum status launch_run_gpu(struct launch_run *r, struct arena *a)
     for (int i = 0; i < r->points; i++) {
         const struct launch_point *p = &r->point[i];
         if (p->floats != BLOCK) continue;
-        double ms = p->time.whole.median / r->options->launches;
+        double ms = p->time.total.median / r->options->launches;
         if (p->way == &ways[STREAM].way) r->started[r->works] = ms;
         if (p->way == &ways[GRAPH].way) r->alone[r->works++] = ms;
     }

@@ -39,7 +39,7 @@ static enum status run_part(const struct work *w, enum launch_part part, int chu
 }
 
 /* Runs all chunks, between the events FROM and TO of stream 0. */
-static enum status run(const struct work *w)
+static enum status run_chunks(const struct work *w)
 {
     const struct backend_stream *s = &w->p->backend->stream;
     const struct backend_streams *more = w->p->backend->streams;
@@ -68,7 +68,7 @@ static enum status run(const struct work *w)
 static enum status sample(void *user, int, double *ret_ms)
 {
     const struct work *w = user;
-    TRY(run(w));
+    TRY(run_chunks(w));
     return w->p->backend->stream.event_elapsed(w->p->context, FROM, TO, ret_ms);
 }
 
@@ -84,7 +84,7 @@ static enum status check(const struct work *w)
     int64_t n = p->floats * LAUNCH_CHUNKS;
     snprintf(name, sizeof name, "copies on %d streams", w->streams);
     memset(p->to, 0xff, (size_t)n * sizeof *p->to);
-    TRY(run(w));
+    TRY(run_chunks(w));
     return launch_check(p->to, n, first, p->r->pipeline.additions, name);
 }
 
@@ -96,8 +96,8 @@ static enum status choose_additions(struct pipe *p)
     l->additions = TRIAL;
     for (int k = 0; k < LAUNCH_PARTS; k++) {
         const struct work w = {p, {k == LAUNCH_IN, k == LAUNCH_KERNELS, k == LAUNCH_OUT}, 1};
-        TRY(run(&w));
-        TRY(run(&w));
+        TRY(run_chunks(&w));
+        TRY(run_chunks(&w));
         TRY(p->backend->stream.event_elapsed(p->context, FROM, TO, &ms[k]));
     }
     double copy = (ms[LAUNCH_IN] + ms[LAUNCH_OUT]) / 2, kernel = ms[LAUNCH_KERNELS];

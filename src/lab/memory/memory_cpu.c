@@ -180,7 +180,7 @@ static enum status measure_rates(struct work *w, int at)
     for (int i = 0; i < n; i++) {
         struct memory_curve *of = &r->curve[curve[i]];
         double bytes = (double)w->size * (double)timed[i].passes * of->units;
-        of->rate[at] = bytes / (c[i].whole.median * 1e-3);
+        of->rate[at] = bytes / (c[i].total.median * 1e-3);
     }
     return ST_OK;
 }
@@ -250,7 +250,7 @@ static enum status measure_latency(struct work *w, int at)
     TRY(start_chase(w));
     TRY(rounds_run(&rounds, &c, 1));
     w->clock_hz[at] = clock_now();
-    r->ns[at] = c.whole.median * 1e6 / CHASE_STEPS;
+    r->ns[at] = c.total.median * 1e6 / CHASE_STEPS;
     r->clocks[at] = r->ns[at] * 1e-9 * w->clock_hz[at];
     return ST_OK;
 }

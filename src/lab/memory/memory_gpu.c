@@ -257,7 +257,7 @@ static enum status measure_rates(struct work *w, int at)
     TRY(time_kernels(w, t, n, r->options->limit_ms * RATES_SHARE / r->sizes, c));
     for (int i = 0; i < n; i++) {
         double moved = (double)bytes * (double)t[i].passes * r->units;
-        r->curve[curve[i]].rate[at] = moved / (c[i].whole.median * 1e-3);
+        r->curve[curve[i]].rate[at] = moved / (c[i].total.median * 1e-3);
         if (t[i].kernel == READ) TRY(read_clocks(w, &t[i], &r->clock_bytes[at]));
     }
     return ST_OK;
@@ -275,7 +275,7 @@ static enum status measure_l2_copy(struct work *w)
     if (bytes / 2 < SMALLEST) return ST_OK;
     TRY(check_copy(w, COPY_PAST_L1, bytes));
     TRY(time_kernels(w, &t, 1, r->options->limit_ms * RATES_SHARE / r->sizes, &c));
-    r->l2_copy_rate = (double)(bytes * t.passes * r->units) / (c.whole.median * 1e-3);
+    r->l2_copy_rate = (double)(bytes * t.passes * r->units) / (c.total.median * 1e-3);
     return ST_OK;
 }
 

@@ -73,7 +73,7 @@ static const struct lab_rung gpu[] = {
     {0},
 };
 
-#define LATENCY "latency: one core has room for a dozen lines under way"
+#define LATENCY "latency: one core keeps a dozen lines in flight"
 
 LAB_CPU_DECLARE(reduce_one);
 LAB_CPU_DECLARE(reduce_four);

@@ -12,7 +12,7 @@ static bool is_f32_bf16_or_f64(enum dtype dtype)
     return dtype == DT_F32 || dtype == DT_BF16 || dtype == DT_F64;
 }
 
-static bool fits_quantise(const struct kernel_call *c)
+static bool fits_quantize(const struct kernel_call *c)
 {
     return is_f32_bf16_or_f64(c->in_type[0].dtype) && c->in_type[0].dtype != DT_BF16 &&
            is_f32_bf16_or_f64(c->in_type[1].dtype);
@@ -22,14 +22,14 @@ static bool fits_quantise(const struct kernel_call *c)
 static int scale_exponent(const struct kernel_call *c, int64_t now)
 {
     enum { MAX_EXPONENT = 100 }; /* keeps the scale and the scaled numbers within float range */
-    int max_exponent = c->attr->quantise.to == DT_E4M3 ? 7 : 14;
+    int max_exponent = c->attr->quantize.to == DT_E4M3 ? 7 : 14;
     double largest = 0;
     for (int64_t i = 0; i < AMAX_STEPS; i++) {
         double amax = float_load(c->in_type[0].dtype, c->in[0], i);
         bool past = i != now && i != (now + 1) % AMAX_STEPS;
         if (past && isfinite(amax) && amax > largest) largest = amax;
     }
-    int e = largest > 0 ? ilogb(largest) - max_exponent : -c->attr->quantise.first;
+    int e = largest > 0 ? ilogb(largest) - max_exponent : -c->attr->quantize.first;
     return e < -MAX_EXPONENT ? -MAX_EXPONENT : e > MAX_EXPONENT ? MAX_EXPONENT : e;
 }
 
@@ -42,12 +42,12 @@ static double plain(const struct kernel_call *c, int64_t i)
 }
 static double of_gelu(const struct kernel_call *c, int64_t i)
 {
-    return gelu(plain(c, i), c->attr->quantise.tanh);
+    return gelu(plain(c, i), c->attr->quantize.tanh);
 }
 static double of_gelu_grad(const struct kernel_call *c, int64_t i)
 {
     double x = float_load(c->in_type[3].dtype, c->in[3], i);
-    return plain(c, i) * gelu_derivative(x, c->attr->quantise.tanh);
+    return plain(c, i) * gelu_derivative(x, c->attr->quantize.tanh);
 }
 
 static double amax_of(const struct kernel_call *c, element_fn element)
@@ -67,13 +67,13 @@ static void store_codes(const struct kernel_call *c, element_fn element)
         for (int64_t k = 0; k < columns; k++) {
             int64_t i = r * columns + k;
             double x = element(c, i) / scale;
-            double code = float8_load(c->attr->quantise.to, float8_store(c->attr->quantise.to, x));
+            double code = float8_load(c->attr->quantize.to, float8_store(c->attr->quantize.to, x));
             float_store(c->out_type[1].dtype, c->out[1], i, code);
             float_store(c->out_type[2].dtype, c->out[2], k * rows + r, code);
         }
 }
 
-static enum status quantise(const struct kernel_call *c, element_fn element)
+static enum status quantize(const struct kernel_call *c, element_fn element)
 {
     int64_t now = (int64_t)(*(const uint32_t *)c->in[2] % AMAX_STEPS);
     enum dtype dtype = c->in_type[0].dtype;
@@ -85,17 +85,17 @@ static enum status quantise(const struct kernel_call *c, element_fn element)
     return ST_OK;
 }
 
-static enum status run_quantise(const struct kernel_call *c)
+static enum status run_quantize(const struct kernel_call *c)
 {
-    return quantise(c, plain);
+    return quantize(c, plain);
 }
-static enum status run_quantise_gelu(const struct kernel_call *c)
+static enum status run_quantize_gelu(const struct kernel_call *c)
 {
-    return quantise(c, of_gelu);
+    return quantize(c, of_gelu);
 }
-static enum status run_quantise_gelu_grad(const struct kernel_call *c)
+static enum status run_quantize_gelu_grad(const struct kernel_call *c)
 {
-    return quantise(c, of_gelu_grad);
+    return quantize(c, of_gelu_grad);
 }
 
 static int64_t scratch_norm(const struct kernel *, const struct kernel_call *c)
@@ -104,13 +104,13 @@ static int64_t scratch_norm(const struct kernel *, const struct kernel_call *c)
 }
 
 /* Stores one row of sums in output 4, and in scratch its LayerNorm, rounded to the input's type. */
-static void normalise_row(const struct kernel_call *c, int64_t row)
+static void normalize_row(const struct kernel_call *c, int64_t row)
 {
     int64_t C = type_columns(&c->in_type[1]), first = row * C;
     enum dtype dtype = c->in_type[1].dtype, w_dtype = c->in_type[4].dtype;
     double *y = (double *)c->scratch + first, sum = 0, squares = 0;
     for (int64_t i = 0; i < C; i++) {
-        double keep = keep_pointwise(&c->attr->quantise.drop, c->in[2], first + i);
+        double keep = keep_pointwise(&c->attr->quantize.drop, c->in[2], first + i);
         float_store(dtype, c->out[4], first + i,
                     plain(c, first + i) + keep * float_load(dtype, c->in[3], first + i));
         y[i] = float_load(dtype, c->out[4], first + i);
@@ -118,7 +118,7 @@ static void normalise_row(const struct kernel_call *c, int64_t row)
     }
     double mean = sum / (double)C;
     for (int64_t i = 0; i < C; i++) squares += (y[i] - mean) * (y[i] - mean);
-    double rstd = 1 / sqrt(squares / (double)C + c->attr->quantise.eps);
+    double rstd = 1 / sqrt(squares / (double)C + c->attr->quantize.eps);
     for (int64_t i = 0; i < C; i++) {
         double a = (y[i] - mean) * rstd * float_load(w_dtype, c->in[4], i);
         if (c->n_in == 6) a += float_load(w_dtype, c->in[5], i);
@@ -132,10 +132,10 @@ static double of_scratch(const struct kernel_call *c, int64_t i)
 {
     return ((const double *)c->scratch)[i];
 }
-static enum status run_quantise_add_layernorm(const struct kernel_call *c)
+static enum status run_quantize_add_layernorm(const struct kernel_call *c)
 {
-    for (int64_t row = 0; row < type_rows(&c->in_type[1]); row++) normalise_row(c, row);
-    return quantise(c, of_scratch);
+    for (int64_t row = 0; row < type_rows(&c->in_type[1]); row++) normalize_row(c, row);
+    return quantize(c, of_scratch);
 }
 
 static bool fits_matmul(const struct kernel_call *c)
@@ -182,11 +182,11 @@ static enum status run_matmul(const struct kernel_call *c)
 }
 
 const struct kernel float8_kernels[] = {
-    {.op = OP_QUANTISE, .variant = "ref", .fits = fits_quantise, .run = run_quantise},
-    {.op = OP_QUANTISE_GELU, .variant = "ref", .fits = fits_quantise, .run = run_quantise_gelu},
-    {.op = OP_QUANTISE_GELU_GRAD, "ref", .fits = fits_quantise, .run = run_quantise_gelu_grad},
-    {OP_QUANTISE_ADD_LAYERNORM, "ref", .fits = fits_quantise, scratch_norm, NULL, NULL,
-     run_quantise_add_layernorm},
+    {.op = OP_QUANTIZE, .variant = "ref", .fits = fits_quantize, .run = run_quantize},
+    {.op = OP_QUANTIZE_GELU, .variant = "ref", .fits = fits_quantize, .run = run_quantize_gelu},
+    {.op = OP_QUANTIZE_GELU_GRAD, "ref", .fits = fits_quantize, .run = run_quantize_gelu_grad},
+    {OP_QUANTIZE_ADD_LAYERNORM, "ref", .fits = fits_quantize, scratch_norm, NULL, NULL,
+     run_quantize_add_layernorm},
     {OP_MATMUL_SCALED, "ref", .fits = fits_matmul, scratch_matmul, NULL, NULL, run_matmul},
     {.run = NULL},
 };

@@ -7,7 +7,7 @@
 /* y = (x - mean) rstd w + bias over the rows of x (N,C); the mean of an RMSNorm is 0. The inputs
  * from number `w` on are w (C) [, bias (C)]; the outputs from number `y` on are y (N,C) [, mean (N)
  * of a LayerNorm], rstd (N). */
-static enum status normalise(const struct kernel_call *c, const real *x, int w, int y)
+static enum status normalize(const struct kernel_call *c, const real *x, int w, int y)
 {
     bool centred = c->n_out == y + 3; /* LayerNorm; RMSNorm has no mean */
     const real *weight = c->in[w], *bias = c->n_in > w + 1 ? c->in[w + 1] : NULL;
@@ -20,8 +20,8 @@ static enum status normalise(const struct kernel_call *c, const real *x, int w, 
         for (int64_t i = 0; i < C; i++) squares += ((double)x[i] - mean) * ((double)x[i] - mean);
         double rstd = 1 / sqrt(squares / (double)C + c->attr->norm.eps);
         for (int64_t i = 0; i < C; i++) {
-            double normalised = ((double)x[i] - mean) * rstd * (double)weight[i];
-            out[i] = (real)(bias ? normalised + (double)bias[i] : normalised);
+            double normalized = ((double)x[i] - mean) * rstd * (double)weight[i];
+            out[i] = (real)(bias ? normalized + (double)bias[i] : normalized);
         }
         if (centred) means[row] = (real)mean;
         rstds[row] = (real)rstd;
@@ -32,7 +32,7 @@ static enum status normalise(const struct kernel_call *c, const real *x, int w, 
 /* x (...,C), w (C), [bias (C)] -> y (...,C), mean (...,1), rstd (...,1); an RMSNorm has no mean */
 static enum status run_norm(const struct kernel_call *c)
 {
-    return normalise(c, c->in[0], 1, 0);
+    return normalize(c, c->in[0], 1, 0);
 }
 
 /* a, b (...,C), step, w (C), [bias (C)] -> s = a + dropout(b), and y, mean, rstd of s */
@@ -44,7 +44,7 @@ static enum status run_add_layernorm(const struct kernel_call *c)
     for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++)
         s[i] = (real)((double)a[i] +
                       (double)b[i] * keep_element(&c->attr->norm.drop, step, &c->in_type[1], i));
-    return normalise(c, s, 3, 1);
+    return normalize(c, s, 3, 1);
 }
 
 /* a, b (...,C), w (C) -> s = a + b, and y, rrms of s */
@@ -54,7 +54,7 @@ static enum status run_add_rmsnorm(const struct kernel_call *c)
     real *s = c->out[0];
     for (int64_t i = 0; i < type_elements(&c->in_type[0]); i++)
         s[i] = (real)((double)a[i] + (double)b[i]);
-    return normalise(c, s, 2, 1);
+    return normalize(c, s, 2, 1);
 }
 
 struct norm_grad {
@@ -71,7 +71,7 @@ struct norm_grad {
 
 /* With h = (x - mean) rstd and g = dy w:  dx = rstd (g - avg(g) - h avg(g h)),  dw = sum of dy h,
  * dbias = sum of dy. RMSNorm has no mean, so avg(g) is not subtracted. */
-static void normalise_grad(const struct norm_grad *n)
+static void normalize_grad(const struct norm_grad *n)
 {
     int64_t C = n->C;
     for (int64_t i = 0; i < C; i++) n->dw_sum[i] = n->dbias_sum[i] = 0;
@@ -112,7 +112,7 @@ static enum status norm_grad(const struct kernel_call *c, bool add, bool centred
     n.dbias = centred && c->attr->norm.bias ? c->out[dw + 1] : NULL;
     n.dw_sum = c->scratch, n.dbias_sum = (double *)c->scratch + C;
     n.N = type_rows(&c->in_type[0]), n.C = C;
-    normalise_grad(&n);
+    normalize_grad(&n);
     return ST_OK;
 }
 

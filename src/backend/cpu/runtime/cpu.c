@@ -28,7 +28,7 @@ static enum status fail_number(int device)
 }
 
 /* GELU is bound by its exponential, so computing value and slope together pays. */
-static bool cpu_gains(int op, const struct kernel_call *)
+static bool cpu_fusion_pays(int op, const struct kernel_call *)
 {
     return op == OP_GELU_BOTH;
 }
@@ -185,7 +185,7 @@ const struct backend cpu_backend = {
     .name = "cpu",
     .devices.target = cpu_target,
     .kernels.find = cpu_kernel,
-    .kernels.gains = cpu_gains,
+    .kernels.fusion_pays = cpu_fusion_pays,
     .kernels.row = cpu_row,
     .kernels.library_isa = cpu_library_isa,
     .devices.count = cpu_device_count,

@@ -8,7 +8,7 @@
 /* Rows are processed ROWS at a time to hide the latency of the sums over lanes. */
 enum { ROWS = 4 };
 
-/* Normalises `rows` <= ROWS rows of n columns; b may be NULL. */
+/* Normalizes `rows` <= ROWS rows of n columns; b may be NULL. */
 INLINE void norm_rows(const act *x, const float *w, const float *b, act *y, float *mean,
                       float *rstd, int64_t n, float eps, const int rows)
 {
@@ -40,7 +40,7 @@ struct norm_out {
     float *mean, *rstd;
 };
 
-/* Normalises any number of rows, from `row` on, of x and of the outputs. */
+/* Normalizes any number of rows, from `row` on, of x and of the outputs. */
 static void norm_all(const struct kernel_call *c, const act *x, const float *w, const float *b,
                      const struct norm_out *out, int64_t row, int64_t rows)
 {

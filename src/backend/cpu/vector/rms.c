@@ -8,7 +8,7 @@
  * time: one sum of a long row, whose terms are positive, would lose the last digits. */
 enum { ROWS = 4, RUN = 32 * W };
 
-/* Normalises `rows` <= ROWS rows of n columns. */
+/* Normalizes `rows` <= ROWS rows of n columns. */
 INLINE void norm_rows(const act *x, const float *w, act *y, float *rrms, int64_t n, float eps,
                       const int rows)
 {
@@ -32,7 +32,7 @@ INLINE void norm_rows(const act *x, const float *w, act *y, float *rrms, int64_t
     memcpy(rrms, scale, (size_t)rows * sizeof *scale);
 }
 
-/* Normalises the rows row ... last-1 of x and of the outputs. */
+/* Normalizes the rows row ... last-1 of x and of the outputs. */
 static void norm_all(const struct kernel_call *c, const act *x, const float *w, act *y, float *rrms,
                      int64_t row, int64_t last)
 {

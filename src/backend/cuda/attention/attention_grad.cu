@@ -4,8 +4,8 @@
  * (Dao, arXiv 2307.08691, algorithm 2). A block has BLOCK keys of one of KV heads and walks over
  * the queries that see them, TILE at a time, for each of the GROUP query heads in turn. K and V (or
  * most of them) and the sums dK and dV are in registers. A warp's rows are keys:
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
- *     dV += P^T dO, dK += dS^T Q,
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dY, dK += dS^T Q,
  * so P and dS in registers are left operands without change. Only dS goes through shared memory,
  * for dQ = dS K, whose rows all warps share. dS has two buffers, so that a tile's dQ is computed
  * concurrently with the next tile and one barrier a tile is enough.
@@ -41,7 +41,7 @@ enum {
                         : D / 16,
     /* A branch that is never taken stops loads from moving above it, which would take registers. */
     LOAD_BARRIER = D >= 64 && TIGHT && !DROPOUT,
-    /* Shared memory: K, V, two stages of Q, dO and statistics, two buffers of dS. */
+    /* Shared memory: K, V, two stages of Q, dY and statistics, two buffers of dS. */
     KEY_BYTES = ROW_BYTES * BLOCK, STAGE_BYTES = 2 * TILE_BYTES + STATS * 4,
     DS_BYTES = 2 * TILE * BLOCK, AT_VALUES = KEY_BYTES,
     AT_STAGES = 2 * KEY_BYTES, AT_DS = AT_STAGES + 2 * STAGE_BYTES,
@@ -191,7 +191,7 @@ DEVICE int head_of(int member)
     return head_here() * GROUP + member;
 }
 
-/* Starts copying a tile of queries, their dO and statistics. */
+/* Starts copying a tile of queries, their dY and statistics. */
 DEVICE void load_queries(const bf16 *dy, const bf16 *qkv, const float *stats, int T, int H,
                          int member, int tile)
 {

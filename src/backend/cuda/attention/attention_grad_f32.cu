@@ -87,7 +87,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
                        const int *step, float *dqkv, float scale, int T, int H, u32 seed, u32 site,
                        int threshold)
 {
-    float *q = (float *)shared_memory, *dout = q + OWN_FLOATS, *k = dout + OWN_FLOATS,
+    float *q = (float *)shared_memory, *dy_rows = q + OWN_FLOATS, *k = dy_rows + OWN_FLOATS,
           *v = k + TILE_FLOATS;
     float *ds = v + TILE_FLOATS;
     int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y,
@@ -97,7 +97,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
     i64 head = (i64)blockIdx.z * T * pitch + blockIdx.y * D;
     i64 keys = head + (H + blockIdx.y / GROUP - blockIdx.y) * D, values = keys + H / GROUP * D;
     load_rows<OWN>(q, qkv + head, pitch, first_query, T);
-    load_rows<OWN>(dout, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, first_query, T);
+    load_rows<OWN>(dy_rows, dy + ((i64)blockIdx.z * T * H + blockIdx.y) * D, H * D, first_query, T);
     float sum[R][COLUMNS], row_lse[R], row_delta[R];
     clear(sum);
     UNROLL for (int i = 0; i < R; i++) {
@@ -111,7 +111,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
         __syncthreads();
         float s[R][2], dp[R][2];
         multiply(s, q, k);
-        multiply(dp, dout, v);
+        multiply(dp, dy_rows, v);
         UNROLL for (int j = 0; j < 2; j++) {
             int key = first_key + x + 16 * j;
             floats<R> out;
@@ -138,8 +138,8 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
                     int threshold)
 {
     float *k = (float *)shared_memory, *v = k + OWN_FLOATS, *q = v + OWN_FLOATS,
-          *dout = q + TILE_FLOATS;
-    float *p = dout + TILE_FLOATS, *ds = p + SCORE_FLOATS, *stats = ds + SCORE_FLOATS;
+          *dy_rows = q + TILE_FLOATS;
+    float *p = dy_rows + TILE_FLOATS, *ds = p + SCORE_FLOATS, *stats = ds + SCORE_FLOATS;
     int x = threadIdx.x % 16, y = threadIdx.x / 16, pitch = (GROUP + 2) * (H / GROUP) * D;
     int first_key = blockIdx.x * OWN, first_tile = CAUSAL ? first_key : 0;
     i64 batch = (i64)blockIdx.z * T * pitch, keys = batch + (H + blockIdx.y) * D,
@@ -152,7 +152,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
     for (int member = 0, first_query = first_tile; member < GROUP;) { /* query head of the group */
         int head = blockIdx.y * GROUP + member, bh = blockIdx.z * H + head;
         load_rows<TILE>(q, qkv + batch + head * D, pitch, first_query, T);
-        load_rows<TILE>(dout, dy + ((i64)blockIdx.z * T * H + head) * D, H * D, first_query, T);
+        load_rows<TILE>(dy_rows, dy + ((i64)blockIdx.z * T * H + head) * D, H * D, first_query, T);
         if (threadIdx.x < 2 * TILE) {
             int t = first_query + threadIdx.x % TILE;
             stats[threadIdx.x] = t < T ? (threadIdx.x < TILE ? lse : delta)[(i64)bh * T + t] : 0;
@@ -160,7 +160,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
         __syncthreads();
         float s[R][2], dp[R][2];
         multiply(s, k, q);
-        multiply(dp, v, dout);
+        multiply(dp, v, dy_rows);
         UNROLL for (int j = 0; j < 2; j++) {
             int row = x + 16 * j, query = first_query + row;
             floats<R> used, out;
@@ -176,7 +176,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
             store<R>(ds + row * SCORE_PITCH + y * R, out);
         }
         __syncthreads();
-        accumulate(dv, p, dout);
+        accumulate(dv, p, dy_rows);
         accumulate(dk, ds, q);
         __syncthreads();
         first_query += TILE;

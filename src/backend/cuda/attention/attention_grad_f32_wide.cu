@@ -1,7 +1,7 @@
 /* attention_grad_f32_wide.cu - attention backward in full float precision, heads over 128.
  *
  * Sums and kernels as in attention_grad_f32.cu; tiles: attention_f32_wide.cuh. Own rows are queries
- * and dO (dQ, three matmuls) or keys and values (dK and dV, four matmuls). Bound by the FMAs: 7
+ * and dY (dQ, three matmuls) or keys and values (dK and dV, four matmuls). Bound by the FMAs: 7
  * matmuls instead of the 5 of a single kernel, whose sums would need atomics. */
 #define LANES_X 8
 #include "attention_f32_wide.cuh"
@@ -13,7 +13,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
                        const int *step, float *dqkv, float scale, int T, int H, u32 seed, u32 site,
                        int threshold)
 {
-    float *q = (float *)shared_memory, *dout = q + OWN_FLOATS, *ds = dout + OWN_FLOATS,
+    float *q = (float *)shared_memory, *dy_rows = q + OWN_FLOATS, *ds = dy_rows + OWN_FLOATS,
           *stages = ds + SCORE_FLOATS;
     int x = lane_x(), y = lane_y(), head = blockIdx.x, bh = blockIdx.y * H + head,
         pitch = (GROUP + 2) * (H / GROUP) * D;
@@ -33,7 +33,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
         cp_async_commit();
     };
     copy_own(q, qkv + own, pitch, first_query, T);
-    copy_own(dout, dy + ((i64)blockIdx.y * T * H + head) * D, H * D, first_query, T);
+    copy_own(dy_rows, dy + ((i64)blockIdx.y * T * H + head) * D, H * D, first_query, T);
     copy(0);
     copy(1);
     sums sum;
@@ -60,7 +60,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
         for (int part = 0; part < PARTS; part++, at++) {
             next_slice();
             copy(at + 2);
-            add_scores<2>(dp, dout, stages + at % STAGES * STAGE_FLOATS, part);
+            add_scores<2>(dp, dy_rows, stages + at % STAGES * STAGE_FLOATS, part);
         }
         UNROLL for (int i = 0; i < R; i++)
             UNROLL for (int j = 0; j < EACH; j++) {
@@ -96,7 +96,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
     i64 batch = (i64)blockIdx.y * T * pitch, keys = batch + (H + kv) * D,
         values = keys + H / GROUP * D;
     const float *queries = qkv + batch, *grads = dy + (i64)blockIdx.y * T * H * D;
-    /* Slices of a tile: queries, dO, dO, queries; tiles of each query head of the group in turn. */
+    /* Slices of a tile: queries, dY, dY, queries; tiles of each query head of the group in turn. */
     constexpr int STEPS = 2 * PARTS + 2 * ROW_PARTS;
     int tiles = ceil_div(T - first_tile, TILE), steps = GROUP * tiles * STEPS;
     auto copy = [&](int i) {

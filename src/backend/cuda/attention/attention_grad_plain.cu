@@ -71,13 +71,13 @@ attention_grad_queries(const element *dy, const element *qkv, const float *lse, 
     int t = (int)(row % T), kv = (int)(bh % H) / (H / KV);
     const element *head = qkv + bh / H * T * pitch + bh % H * D,
                   *keys = qkv + bh / H * T * pitch + (H + kv) * D;
-    float q[EACH], dout[EACH], dq[EACH], row_lse = lse[row], row_delta = delta[row];
+    float q[EACH], dy_rows[EACH], dq[EACH], row_lse = lse[row], row_delta = delta[row];
     load_row(q, head + t * pitch);
-    load_row(dout, dy + ((bh / H * T + t) * H + bh % H) * D);
+    load_row(dy_rows, dy + ((bh / H * T + t) * H + bh % H) * D);
     clear(dq);
     for (int k = 0; k < (CAUSAL ? t + 1 : T); k++) {
         const element *key = keys + k * pitch;
-        float p = expf(dot(q, key) * scale - row_lse), dp = dot(dout, key + KV * D);
+        float p = expf(dot(q, key) * scale - row_lse), dp = dot(dy_rows, key + KV * D);
         if (DROPOUT) dp *= keep_scale(seed, site, *step, (u32)bh, t, k, threshold);
         add_row(dq, p * (dp - row_delta), key);
     }

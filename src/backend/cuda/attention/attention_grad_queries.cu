@@ -1,16 +1,16 @@
 /* attention_grad_queries.cu - dQ of bf16 attention without atomics: the same bits in every run.
  *
- * A block has BLOCK queries and walks over the keys that they see, TILE at a time. Q and dO stay in
+ * A block has BLOCK queries and walks over the keys that they see, TILE at a time. Q and dY stay in
  * registers or, with heads over 128, in shared memory:
- *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K.
+ *     S = Q K^T, P = exp(S - lse), dP = dY V^T, dS = P (dP - delta), dQ += dS K.
  * S and dP are computed here and, for dK and dV, in attention_grad.cu: 7 matmuls instead of 5.
  * Bound by tensor cores. Constants: see attention_grad.cuh. */
 #include "attention_grad.cuh"
 
 enum {
     DQ_BLOCKS = D > 64 ? 1 : 2, /* on an SM */
-    KEPT = D > 128 ? 0 : D / 16, /* columns / 16 of Q and dO in registers: all or none */
-    /* Shared memory: Q and dO; two stages of K and V, which overwrite Q and dO if KEPT. */
+    KEPT = D > 128 ? 0 : D / 16, /* columns / 16 of Q and dY in registers: all or none */
+    /* Shared memory: Q and dY; two stages of K and V, which overwrite Q and dY if KEPT. */
     STAGE_BYTES = 2 * TILE_BYTES,
     QUERY_BYTES = BLOCK * ROW_BYTES, AT_STAGES = KEPT ? 0 : 2 * QUERY_BYTES,
 };
@@ -58,10 +58,10 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
         }
     cp_async_wait<0>();
     __syncthreads();
-    left_rows<KEPT> q, dout;
+    left_rows<KEPT> q, dy_rows;
     sums dq;
     keep_rows(q, own);
-    keep_rows(dout, own + QUERY_BYTES);
+    keep_rows(dy_rows, own + QUERY_BYTES);
     clear(dq);
     __syncthreads();
     load_keys(qkv, T, H, 0);
@@ -80,7 +80,7 @@ attention_grad_queries(const bf16 *dy, const bf16 *qkv, const float *stats, cons
             scores s, dp;
             kept_scores a;
             rows_by_rows(s, q, left, k_rows + lane_across(lane));
-            rows_by_rows(dp, dout, left + QUERY_BYTES, k_rows + TILE_BYTES + lane_across(lane));
+            rows_by_rows(dp, dy_rows, left + QUERY_BYTES, k_rows + TILE_BYTES + lane_across(lane));
             if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
                 UNROLL for (int m = 0; m < M; m++)
                     UNROLL for (int n = 0; n < 2 * N; n++)

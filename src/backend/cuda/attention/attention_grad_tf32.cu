@@ -3,9 +3,9 @@
  * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv like qkv. Two kernels,
  * which differ in the rows that a warp owns. Both walk over the other side's rows, TILE at a time;
  * kernel `keys` does so for each of the GROUP query heads that share a key head:
- *     keys     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
- *              dV += P^T dO, dK += dS^T Q
- *     queries  S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K
+ *     keys     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
+ *              dV += P^T dY, dK += dS^T Q
+ *     queries  S = Q K^T, P = exp(S - lse), dP = dY V^T, dS = P (dP - delta), dQ += dS K
  * That is 7 matmuls instead of 5, but no warp waits for another's scores, only tiles are written to
  * shared memory, and each sum has one owner: the same bits in every run.
  *
@@ -43,7 +43,7 @@ enum {
     K_KEPT = D == 128 ? 9 - DROPOUT : D == 96 ? 12 : D == 64 ? 3 : STEPS,
     V_KEPT = D == 128 ? 0 : D == 96 ? 3 : D == 64 ? 0 : STEPS,
     Q_KEPT = STEPS,
-    DO_KEPT = D == 128 ? 6 : D == 64 ? 3 : STEPS,
+    DY_KEPT = D == 128 ? 6 : D == 64 ? 3 : STEPS,
 };
 static_assert(TILE % STEP == 0 && BLOCK % TILE == 0, "");
 static_assert(TILE * CHUNKS % THREADS == 0 && BLOCK * CHUNKS % THREADS == 0, "");
@@ -186,7 +186,7 @@ DEVICE queries next_of(queries a, int T)
     if (++a.tile == ceil_div(T, TILE)) a.head++, a.tile = first_tile();
     return a;
 }
-/* Starts copying a tile of queries, their dO and statistics. */
+/* Starts copying a tile of queries, their dY and statistics. */
 DEVICE void load_queries(const float *dy, const float *qkv, const float *stats, int T, int H,
                          queries at, int turn)
 {
@@ -358,10 +358,10 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats,
     round_tile<BLOCK>(OWN_BYTES, threadIdx.x);
     __syncthreads();
     left_rows<Q_KEPT> q;
-    left_rows<DO_KEPT> dout;
+    left_rows<DY_KEPT> dy_rows;
     sums dq;
     keep_rows(q, own);
-    keep_rows(dout, own + OWN_BYTES);
+    keep_rows(dy_rows, own + OWN_BYTES);
     clear(dq);
 
 #pragma unroll 1
@@ -385,7 +385,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *stats,
             UNROLL for (int m = 0; m < M; m++)
                 UNROLL for (int n = 0; n < 2 * N; n++)
                     UNROLL for (int i = 0; i < 4; i++) dp[m][n][i] = DROPOUT ? 0 : -delta[m][i / 2];
-            add_rows_by_rows(dp, dout, left + OWN_BYTES,
+            add_rows_by_rows(dp, dy_rows, left + OWN_BYTES,
                              base + k_rows + TILE_BYTES + lane_across(lane));
             if ((CAUSAL && first_key + STEP - 1 > first_query) || first_key + STEP > T) {
                 UNROLL for (int m = 0; m < M; m++)

@@ -2,20 +2,20 @@
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_dq.cu -> the columns of dqkv from C
  * on.
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
- *     dV += P^T dO, dK += dS^T Q.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dY, dK += dS^T Q.
  * A warpgroup has 64 keys and walks over the queries that see them, first to last, for each of the
  * GROUP query heads in turn. P and dS in registers are left operands, 0 from query T on.
  *
  * Bound by tensor cores: 4 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
  * row, and rereads queries for each item from L2. Constants: see attention_hopper_grad.cuh;
- * TILE_ROWS is 64; STAGES of Q and statistics; DO_STAGES of dO; ITEM_STAGES of K, V, later dK, dV.
+ * TILE_ROWS is 64; STAGES of Q and statistics; DY_STAGES of dY; ITEM_STAGES of K, V, later dK, dV.
  *
- * PARTS (attention_heads.cuh): WIDE heads have a launch for dV and one for dK. Q and dO then have
- * separate rings, since S reads only Q and dP only dO. */
+ * PARTS (attention_heads.cuh): WIDE heads have a launch for dV and one for dK. Q and dY then have
+ * separate rings, since S reads only Q and dP only dY. */
 #include "attention_hopper_keys.cuh"
 #include "attention_hopper_counter.cuh"
-static_assert(PARTS == DKV ? DO_STAGES == STAGES : !AHEAD && !(PARTS == DV && LATE), "");
+static_assert(PARTS == DKV ? DY_STAGES == STAGES : !AHEAD && !(PARTS == DV && LATE), "");
 /* Between heads a warpgroup skips tiles while it still holds one and waits for the next. */
 static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0),
               "a warpgroup would wait for itself");
@@ -24,22 +24,22 @@ enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
     ITEM_BYTES = (PARTS == DV ? 1 : 2) * BLOCK_BYTES, /* K, V */
     AT_TILES = ITEM_STAGES * ITEM_BYTES,
-    AT_STATS = AT_TILES + (STAGES + DO_STAGES) * TILE_BYTES,
+    AT_STATS = AT_TILES + (STAGES + DY_STAGES) * TILE_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
     ITEM_FULL = AT_BARRIERS, ITEM_FREE = ITEM_FULL + 8 * ITEM_STAGES,
     QUERIES_FULL = ITEM_FREE + 8 * ITEM_STAGES, /* and statistics */
-    DO_FULL = QUERIES_FULL + 8 * STAGES, FREE = DO_FULL + 8 * DO_STAGES,
-    DO_FREE = FREE + 8 * STAGES,          /* PARTS == DKV: unused, FREE covers dO */
-    NUMBER_FULL = DO_FREE + 8 * DO_STAGES, /* item numbers */
+    DY_FULL = QUERIES_FULL + 8 * STAGES, FREE = DY_FULL + 8 * DY_STAGES,
+    DY_FREE = FREE + 8 * STAGES,          /* PARTS == DKV: unused, FREE covers dY */
+    NUMBER_FULL = DY_FREE + 8 * DY_STAGES, /* item numbers */
     AT_NUMBERS = NUMBER_FULL + 8 * ITEM_STAGES,
 };
 
-/* Shared memory of a tile's Q and dO, at their stages. */
+/* Shared memory of a tile's Q and dY, at their stages. */
 DEVICE u32 query_tile(u32 base, int stage)
 {
     return base + AT_TILES + stage * (PARTS == DKV ? 2 : 1) * TILE_BYTES;
 }
-DEVICE u32 dout_tile(u32 base, int stage)
+DEVICE u32 dy_tile(u32 base, int stage)
 {
     return query_tile(base, PARTS == DKV ? stage : STAGES + stage) +
            (PARTS == DKV ? TILE_BYTES : 0);
@@ -88,12 +88,12 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
     }
     finish_items();
 }
-/* One thread requests tiles of QUERIES, with their statistics, or of DO, or both. */
-template <bool QUERIES, bool DO>
+/* One thread requests tiles of QUERIES, with their statistics, or of DY, or both. */
+template <bool QUERIES, bool DY>
 DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, const tensor_map *dy,
                           const tensor_map *stats)
 {
-    ring<QUERIES ? STAGES : DO_STAGES> at = {0, 1};
+    ring<QUERIES ? STAGES : DY_STAGES> at = {0, 1};
     int KV = s.H / GROUP;
     dependents_wait();
     for (int round = 0;; round++) {
@@ -108,7 +108,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
             int strip = (b * s.H + h) * s.tiles; /* of statistics */
 #pragma unroll 1
             for (; tile < s.tiles; tile++, at.next()) {
-                mbarrier_wait(base + (QUERIES ? FREE : DO_FREE) + 8 * at.stage, at.phase);
+                mbarrier_wait(base + (QUERIES ? FREE : DY_FREE) + 8 * at.stage, at.phase);
                 u32 full = base + QUERIES_FULL + 8 * at.stage;
                 if (QUERIES) {
                     mbarrier_expect(full, TILE_BYTES + STATS_BYTES);
@@ -116,10 +116,10 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
                     tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full, 0,
                              strip + tile, 0, 0, 0);
                 }
-                if (!DO) continue;
-                full = base + DO_FULL + 8 * at.stage;
+                if (!DY) continue;
+                full = base + DY_FULL + 8 * at.stage;
                 mbarrier_expect(full, TILE_BYTES);
-                load_rows<TILE>(dout_tile(base, at.stage), dy, full, h, tile * TILE, b);
+                load_rows<TILE>(dy_tile(base, at.stage), dy, full, h, tile * TILE, b);
             }
         } while (++h % GROUP);
     }
@@ -128,7 +128,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
 /* State of a warpgroup: a tile of queries of a head, and its stage. */
 struct position {
     ring<STAGES> at;
-    ring<DO_STAGES> dout; /* PARTS != DKV: of the next tile whose dO is needed */
+    ring<DY_STAGES> dy; /* PARTS != DKV: of the next tile whose dY is needed */
     int tile, member, before; /* stage of the previous tile; -1 at the item's first tile */
 };
 /* Starts S of the tile at a stage. */
@@ -138,25 +138,25 @@ DEVICE void begin(scores &s, const keys &own, const ring<STAGES> &at)
     wgmma_fence();
     rows_by_rows(s, own.k, query_tile(own.base, at.stage));
 }
-DEVICE ring<DO_STAGES> dout_of(const position &p)
+DEVICE ring<DY_STAGES> dy_of(const position &p)
 {
-    ring<DO_STAGES> r = {p.at.stage, p.at.phase};
-    return PARTS == DKV ? r : p.dout;
+    ring<DY_STAGES> r = {p.at.stage, p.at.phase};
+    return PARTS == DKV ? r : p.dy;
 }
-DEVICE void release_dout(const keys &own, int stage)
+DEVICE void release_dy(const keys &own, int stage)
 {
-    if (PARTS != DKV) release(own.base + DO_FREE + 8 * stage, own.thread % WARP);
+    if (PARTS != DKV) release(own.base + DY_FREE + 8 * stage, own.thread % WARP);
 }
 /* Skips tiles of queries before those that see the warpgroup's keys. */
 DEVICE void skip(const keys &own, position &p)
 {
     for (; p.tile < own.first_tile; p.tile++, p.at.next()) {
         mbarrier_wait(own.base + QUERIES_FULL + 8 * p.at.stage, p.at.phase);
-        ring<DO_STAGES> dout = dout_of(p);
-        mbarrier_wait(own.base + DO_FULL + 8 * dout.stage, dout.phase);
+        ring<DY_STAGES> dy = dy_of(p);
+        mbarrier_wait(own.base + DY_FULL + 8 * dy.stage, dy.phase);
         release(own.base + FREE + 8 * p.at.stage, own.thread % WARP);
-        release_dout(own, dout.stage);
-        p.dout.next();
+        release_dy(own, dy.stage);
+        p.dy.next();
     }
 }
 /* Advances to the next tile, which may belong to the next head. */
@@ -189,8 +189,8 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     scores dp, pr;
     kept_scores a, e;
     int here = p.at.stage, tile = p.tile, lane = own.thread % WARP;
-    ring<DO_STAGES> of_dout = dout_of(p);
-    u32 queries = query_tile(own.base, here), dout = dout_tile(own.base, of_dout.stage);
+    ring<DY_STAGES> of_dy = dy_of(p);
+    u32 queries = query_tile(own.base, here), dy = dy_tile(own.base, of_dy.stage);
     const float *stats = stats_at(own, here);
     if (!AHEAD) {
         begin(s, own, p.at);
@@ -199,9 +199,9 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
 #if DROPOUT
     int member = p.member;
 #endif
-    mbarrier_wait(own.base + DO_FULL + 8 * of_dout.stage, of_dout.phase);
+    mbarrier_wait(own.base + DY_FULL + 8 * of_dy.stage, of_dy.phase);
     wgmma_fence();
-    rows_by_rows(dp, own.v, dout);
+    rows_by_rows(dp, own.v, dy);
     wgmma_commit();
     if (!AHEAD) {
         if (p.before < 0) release_last(own);
@@ -223,13 +223,13 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     }
     if constexpr (PARTS == DKV) {
         wgmma_fence();
-        add_by_columns(dv, a, dout);
+        add_by_columns(dv, a, dy);
         wgmma_commit();
     }
     wgmma_wait<(PARTS == DKV) + (AHEAD && MORE)>();
     wgmma_hold(dp);
-    release_dout(own, of_dout.stage);
-    p.dout.next();
+    release_dy(own, of_dy.stage);
+    p.dy.next();
     if (PARTS == DKV && LATE && p.before >= 0) release(own.base + FREE + 8 * p.before, lane);
     p.before = here;
     gradients(pr, dp, own, stats);
@@ -246,12 +246,12 @@ template <bool MORE> DEVICE void step(scores &s, sums &dk, sums &dv, keys &own, 
     release(own.base + FREE + 8 * here, lane);
 }
 
-/* Adds a tile to dV. Its S is complete on entry; the previous tile's dV, with dO at the stage
+/* Adds a tile to dV. Its S is complete on entry; the previous tile's dV, with dY at the stage
  * `before`, may be in flight. If MORE, at the end the next tile's S is complete, dV in flight. */
 template <bool MORE> DEVICE void step_values(scores &s, sums &dv, keys &own, position &p)
 {
     kept_scores a;
-    ring<DO_STAGES> dout = p.dout;
+    ring<DY_STAGES> dy = p.dy;
     if (CAUSAL && p.tile * TILE < own.first + OWN) mask(s, own, p.tile);
     probabilities(s, s, own, stats_at(own, p.at.stage));
 #if DROPOUT
@@ -260,18 +260,18 @@ template <bool MORE> DEVICE void step_values(scores &s, sums &dv, keys &own, pos
     release(own.base + FREE + 8 * p.at.stage, own.thread % WARP);
     wgmma_wait<0>();
     wgmma_hold(dv);
-    if (p.before >= 0) release_dout(own, p.before);
-    p.before = dout.stage;
-    p.dout.next();
+    if (p.before >= 0) release_dy(own, p.before);
+    p.before = dy.stage;
+    p.dy.next();
     pack_kept(a, s);
     if (MORE) {
         advance(own, p);
         begin(s, own, p.at);
         wgmma_commit();
     }
-    mbarrier_wait(own.base + DO_FULL + 8 * dout.stage, dout.phase);
+    mbarrier_wait(own.base + DY_FULL + 8 * dy.stage, dy.phase);
     wgmma_fence();
-    add_by_columns(dv, a, dout_tile(own.base, dout.stage));
+    add_by_columns(dv, a, dy_tile(own.base, dy.stage));
     wgmma_commit();
     if (!MORE) return;
     wgmma_wait<1>();
@@ -291,7 +291,7 @@ DEVICE void walk_values(sums &dv, keys &own, position &p, int left)
     step_values<false>(s, dv, own, p);
     wgmma_wait<0>();
     wgmma_hold(dv);
-    release_dout(own, p.before);
+    release_dy(own, p.before);
     advance(own, p);
     p.before = -1;
 }
@@ -406,9 +406,9 @@ attention_hopper_dkv(const __grid_constant__ tensor_map rows, const __grid_const
             mbarrier_init(base + QUERIES_FULL + 8 * i, 1);
             mbarrier_init(base + FREE + 8 * i, ARRIVALS);
         }
-        for (int i = 0; i < DO_STAGES; i++) {
-            mbarrier_init(base + DO_FULL + 8 * i, 1);
-            if (PARTS != DKV) mbarrier_init(base + DO_FREE + 8 * i, ARRIVALS);
+        for (int i = 0; i < DY_STAGES; i++) {
+            mbarrier_init(base + DY_FULL + 8 * i, 1);
+            if (PARTS != DKV) mbarrier_init(base + DY_FREE + 8 * i, ARRIVALS);
         }
         fence_barrier_init();
     }

@@ -3,16 +3,16 @@
  * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> the first C columns of dqkv
  * (laid out like qkv); stats (B,H,tiles of 64,2,64) float: the log-sum-exp times log2 e, infinite
  * from T on, and delta = rowsum(dy y).
- *     S = Q K^T, P = exp(S - lse), dP = dO V^T, dS = P (dP - delta), dQ += dS K.
+ *     S = Q K^T, P = exp(S - lse), dP = dY V^T, dS = P (dP - delta), dQ += dS K.
  * A warpgroup has 64 queries (a thread has parts of two) and walks over the keys that they see,
  * last to first. Items are counted from the last query, so a short item sees the fewest keys.
  *
  * Bound by tensor cores: 3 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
  * row, and rereads keys for each item from L2. Constants: see attention_hopper_grad.cuh;
- * ITEM_STAGES of Q, dO, y; V_STAGES of V.
+ * ITEM_STAGES of Q, dY, y; V_STAGES of V.
  *
  * WIDE heads leave no space for y: attention_hopper_sums.cu computes the statistics first, and dQ
- * overwrites dO. V has a separate ring: one matmul reads a tile of V, two read a tile of K. */
+ * overwrites dY. V has a separate ring: one matmul reads a tile of V, two read a tile of K. */
 #include "attention_hopper_grad.cuh"
 
 static_assert(STAGES > (AHEAD > 0) + LATE, "a warpgroup would wait for itself");
@@ -21,18 +21,19 @@ static_assert(WIDE ? ITEM_STAGES == 1 && !AHEAD : V_STAGES == STAGES, "");
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
     KINDS = WIDE ? 2 : 3,
-    ITEM_BYTES = KINDS * BLOCK_BYTES, /* Q, dO, y; dQ overwrites the last */
+    ITEM_BYTES = KINDS * BLOCK_BYTES, /* Q, dY, y; dQ overwrites the last */
     AT_TILES = ITEM_STAGES * ITEM_BYTES, AT_BARRIERS = AT_TILES + (STAGES + V_STAGES) * TILE_BYTES,
-    /* Barriers of each warpgroup and stage. SEPARATE: a single stage, whose Q, dO and y are each
+    /* Barriers of each warpgroup and stage. SEPARATE: a single stage, whose Q, dY and y are each
      * released after the last use; otherwise Q_FULL and Y_FREE cover all three. */
     SEPARATE = ITEM_STAGES == 1, ROWS = 8 * CONSUMERS * ITEM_STAGES,
-    Q_FULL = AT_BARRIERS, DO_FULL = Q_FULL + ROWS, Y_FULL = DO_FULL + ROWS,
-    Q_FREE = Y_FULL + ROWS, DO_FREE = Q_FREE + ROWS, Y_FREE = DO_FREE + ROWS,
+    Q_FULL = AT_BARRIERS, DY_FULL = Q_FULL + ROWS, Y_FULL = DY_FULL + ROWS,
+    Q_FREE = Y_FULL + ROWS, DY_FREE = Q_FREE + ROWS, Y_FREE = DY_FREE + ROWS,
     KEYS_FULL = Y_FREE + ROWS, VALUES_FULL = KEYS_FULL + 8 * STAGES,
     FREE = VALUES_FULL + 8 * V_STAGES, /* WIDE: of keys */
     VALUES_FREE = FREE + 8 * STAGES,   /* WIDE only */
     EARLY = AHEAD == 2,
-    SETTLE_LATE = AHEAD && LATE, /* settle() during dP: with a single stage y arrives late */
+    /* compute_statistics() during dP: with a single stage y arrives late. */
+    STATISTICS_LATE = AHEAD && LATE,
     /* Loads an item's log-sum-exp one item ahead, where registers allow. */
     LSE_AHEAD = !WIDE && !(AHEAD && LATE),
 };
@@ -72,7 +73,7 @@ DEVICE u32 rows_barrier(u32 barriers, int group, int stage)
 {
     return barriers + 8 * (stage * CONSUMERS + group);
 }
-/* Loads rows `first` ... of one kind (0: Q, 1: dO, 2: y) once the stage's old rows are read. */
+/* Loads rows `first` ... of one kind (0: Q, 1: dY, 2: y) once the stage's old rows are read. */
 DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group,
                      const tensor_map *map, int h, int first, int b)
 {
@@ -133,7 +134,7 @@ DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 
 /* A thread's state of its warpgroup's queries; [h]: row g + 8h of its warp. */
 struct queries {
-    u32 q, dout; /* the warpgroup's rows in shared memory */
+    u32 q, dy; /* the warpgroup's rows in shared memory */
     int head, first, thread, T, heads;
     ring<V_STAGES> values; /* of the next tile; WIDE only */
     const float *lse_of;   /* (B,H,T) */
@@ -160,7 +161,7 @@ DEVICE void sum_rows(queries &own, u32 y)
             u32 at = chunk / (PANEL / 8) * OWN * PITCH +
                      panel_chunk<SWIZZLE>(row + 8 * half, chunk % (PANEL / 8)),
                 a[4], e[4];
-            load_shared_16(a, own.dout + at);
+            load_shared_16(a, own.dy + at);
             load_shared_16(e, y + at);
             UNROLL for (int i = 0; i < 4; i++)
                 sum += __uint_as_float(a[i] << 16) * __uint_as_float(e[i] << 16) +
@@ -212,13 +213,13 @@ DEVICE void release_last(const queries &own)
 }
 /* Called during an item's first matmuls: releases the previous item, computes delta, and stores the
  * statistics for the next kernel. */
-DEVICE void settle(queries &own)
+DEVICE void compute_statistics(queries &own)
 {
     int lane = own.thread % WARP;
     release_last(own);
     if (WIDE) return;
-    if (SEPARATE) wait_own(own, DO_FULL), wait_own(own, Y_FULL);
-    sum_rows(own, own.dout + BLOCK_BYTES);
+    if (SEPARATE) wait_own(own, DY_FULL), wait_own(own, Y_FULL);
+    sum_rows(own, own.dy + BLOCK_BYTES);
     if (lane % 4 < 2) {
         int strips = ceil_div(own.T, STATS);
         float *to = own.stats + ((i64)own.head * strips + own.first / STATS) * 2 * STATS +
@@ -227,10 +228,10 @@ DEVICE void settle(queries &own)
         to[STATS] = lane % 2 ? own.delta[1] : own.delta[0];
     }
 }
-/* Signals that this warp's last matmuls with Q, or dO, have ended. */
+/* Signals that this warp's last matmuls with Q, or dY, have ended. */
 DEVICE void free_own(const queries &own, u32 barriers)
 {
-    if (!SEPARATE || (WIDE && barriers == DO_FREE)) return;
+    if (!SEPARATE || (WIDE && barriers == DY_FREE)) return;
     release(own_barrier(own, barriers), own.thread % WARP);
 }
 
@@ -283,10 +284,10 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
         begin(s, own, base, at);
         wgmma_commit();
     }
-    if (SEPARATE && before < 0) wait_own(own, DO_FULL);
+    if (SEPARATE && before < 0) wait_own(own, DY_FULL);
     mbarrier_wait(base + VALUES_FULL + 8 * value_stage, WIDE ? own.values.phase : at.phase);
     wgmma_fence();
-    rows_by_rows(dp, own.dout, value_tile(base, value_stage));
+    rows_by_rows(dp, own.dy, value_tile(base, value_stage));
     wgmma_commit();
     at.next();
     if (AHEAD && EARLY && MORE) {
@@ -294,7 +295,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
         wgmma_commit();
     }
     if (!AHEAD) {
-        if (before < 0) settle(own);
+        if (before < 0) compute_statistics(own);
         wgmma_wait<1>();
         wgmma_hold(s);
     }
@@ -306,14 +307,14 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
         begin(s, own, base, at);
         wgmma_commit();
     }
-    if (SETTLE_LATE && before < 0) settle(own);
+    if (STATISTICS_LATE && before < 0) compute_statistics(own);
     wgmma_wait<(AHEAD && MORE)>();
     wgmma_hold(dp);
     if (WIDE) {
         release(base + VALUES_FREE + 8 * value_stage, lane);
         own.values.next();
     }
-    if (AHEAD && !MORE) free_own(own, DO_FREE);
+    if (AHEAD && !MORE) free_own(own, DY_FREE);
     if (LATE && before >= 0) release(base + FREE + 8 * before, lane);
     before = here;
 #if DROPOUT
@@ -339,7 +340,7 @@ DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
     if (AHEAD) {
         begin(s, own, base, at);
         wgmma_commit();
-        if (!SETTLE_LATE) settle(own);
+        if (!STATISTICS_LATE) compute_statistics(own);
         wgmma_wait<0>();
         wgmma_hold(s);
     }
@@ -370,7 +371,7 @@ DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
     }
     wgmma_wait<0>();
     wgmma_hold(dq);
-    if (!AHEAD) free_own(own, Q_FREE), free_own(own, DO_FREE);
+    if (!AHEAD) free_own(own, Q_FREE), free_own(own, DY_FREE);
     if (LATE) release(base + FREE + 8 * before, own.thread % WARP);
 }
 
@@ -392,7 +393,7 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
         own.first = first + OWN * part;
         int mine = own.first < 0 ? -1 : (seen_by(own.first, OWN, s.T) - 1) / TILE;
         own.q = base + of.stage * ITEM_BYTES + group * OWN_BYTES;
-        own.dout = own.q + BLOCK_BYTES;
+        own.dy = own.q + BLOCK_BYTES;
         if (WIDE) load_stats(own);
         else if (!LSE_AHEAD) load_lse(next_lse, own, i, s.items, part);
         if (!WIDE) own.lse[0] = next_lse[0] * LOG2_E, own.lse[1] = next_lse[1] * LOG2_E;
@@ -407,19 +408,19 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
             release(base + FREE + 8 * at.stage, lane);
             if (WIDE) release(base + VALUES_FREE + 8 * stage, lane), own.values.next();
         }
-        u32 y = WIDE ? own.dout : own.dout + BLOCK_BYTES;
+        u32 y = WIDE ? own.dy : own.dy + BLOCK_BYTES;
         if (mine >= 0) {
             sums dq;
             clear(dq);
             walk(dq, own, base, at, mine);
-            if (WIDE) named_barrier_sync(1 + group, WARPGROUP); /* dO is read */
+            if (WIDE) named_barrier_sync(1 + group, WARPGROUP); /* dY is read */
             keep_rows(y, dq, scale, own.thread);
             fence_async();
         } else {
             release_last(own);
-            if (SEPARATE) wait_own(own, DO_FULL);
+            if (SEPARATE) wait_own(own, DY_FULL);
             if (SEPARATE && !WIDE) wait_own(own, Y_FULL);
-            free_own(own, Q_FREE), free_own(own, DO_FREE);
+            free_own(own, Q_FREE), free_own(own, DY_FREE);
         }
         named_barrier_sync(1 + group, WARPGROUP);
         if (mine >= 0 && own.thread == 0) {
@@ -427,7 +428,7 @@ DEVICE void consume(u32 base, const sizes &s, int group, queries &own, const ten
             tma_store_commit();
         }
         if (ITEM_STAGES == 1)
-            release_rows(rows_barrier(base + (WIDE ? DO_FREE : Y_FREE), group, 0), own.thread);
+            release_rows(rows_barrier(base + (WIDE ? DY_FREE : Y_FREE), group, 0), own.thread);
     }
     if (own.thread == 0) tma_store_wait_read<0>();
 }

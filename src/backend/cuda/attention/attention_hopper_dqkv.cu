@@ -2,8 +2,8 @@
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_sums.cu -> the columns of dqkv from C
  * on. Items add their keys' parts to dq, in that file's layout and in undefined order.
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
- *     dV += P^T dO, dK += dS^T Q, dQ += dS K.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dY, dK += dS^T Q, dQ += dS K.
  * Two warpgroups have 64 keys each and walk over the queries that see any of these 128 keys, for
  * each of the GROUP query heads in turn. For dQ, whose rows are queries, both store dS in shared
  * memory. Heads of 128: each warpgroup multiplies a tile's dS by half of the columns of K. Heads of
@@ -25,7 +25,7 @@
  * faster. Without the path of dQ through shared memory (750 and 950 clocks) it is faster, because
  * stores of threads wait while tensor cores read both operands from shared memory. So stores are
  * next to wgmma with a left operand in registers, and fences are where few wgmma are in flight.
- * HEAD_SIZE: 64 or 128; STAGES of Q, dO, statistics; ITEM_STAGES of K, V. */
+ * HEAD_SIZE: 64 or 128; STAGES of Q, dY, statistics; ITEM_STAGES of K, V. */
 #define CONSUMERS 2
 #define TILE_ROWS 64
 #define DROPOUT   0
@@ -47,7 +47,7 @@ enum {
     K_FULL = ITEM_READY + 8 * ITEM_STAGES, V_FULL = K_FULL + 8 * ITEM_STAGES,
     K_FREE = V_FULL + 8 * ITEM_STAGES, V_FREE = K_FREE + 8 * ITEM_STAGES,
     QUERIES_FULL = V_FREE + 8 * ITEM_STAGES, /* and statistics */
-    DO_FULL = QUERIES_FULL + 8 * STAGES, FREE = DO_FULL + 8 * STAGES,
+    DY_FULL = QUERIES_FULL + 8 * STAGES, FREE = DY_FULL + 8 * STAGES,
     DS_FREE = FREE + 8 * STAGES, /* of a pair, or of each slot */
     DQ_FULL = DS_FREE + 8 * SLOTS, /* of each warpgroup */
     DQ_FREE = DQ_FULL + 8 * CONSUMERS, ITEM_AT = DQ_FREE + 8 * CONSUMERS,
@@ -136,8 +136,8 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
                 load_rows<TILE>(stage, rows, full + QUERIES_FULL, h, tile * TILE, b);
                 tma_load(base + AT_STATS + at.stage * STATS_BYTES, stats, full + QUERIES_FULL, 0,
                          strip, 0, 0, 0);
-                mbarrier_expect(full + DO_FULL, TILE_BYTES);
-                load_rows<TILE>(stage + TILE_BYTES, dy, full + DO_FULL, h, tile * TILE, b);
+                mbarrier_expect(full + DY_FULL, TILE_BYTES);
+                load_rows<TILE>(stage + TILE_BYTES, dy, full + DY_FULL, h, tile * TILE, b);
             }
         }
     }
@@ -220,15 +220,15 @@ DEVICE void begin(scores &s, const position &p)
     wgmma_commit();
 }
 /* Starts dP of the tile at a stage. */
-DEVICE void begin_values(scores &dp, const position &p, u32 dout)
+DEVICE void begin_values(scores &dp, const position &p, u32 dy)
 {
     wgmma_forget(dp);
     wgmma_fence();
     if constexpr (PAIRS) {
-        u64 b = wgmma_descriptor<SWIZZLE>(dout, 16, 8 * PITCH);
+        u64 b = wgmma_descriptor<SWIZZLE>(dy, 16, 8 * PITCH);
         UNROLL for (int k = 0; k < 4; k++) wgmma_rs<TILE, 0>(dp, p.values[k], b + 2 * k, k > 0);
     } else {
-        rows_by_rows(dp, p.v, dout);
+        rows_by_rows(dp, p.v, dy);
     }
     wgmma_commit();
 }
@@ -351,7 +351,7 @@ DEVICE void step(scores &s, kept_scores &e, dq_tile &dq, sums &dk, sums &dv, pos
     const float *stats = (const float *)(shared_memory + (p.base - shared_address(shared_memory)) +
                                          AT_STATS + at.stage * STATS_BYTES) +
                          p.thread % 4 * 2;
-    mbarrier_wait(p.base + DO_FULL + 8 * at.stage, at.phase);
+    mbarrier_wait(p.base + DY_FULL + 8 * at.stage, at.phase);
     begin_values(dp, p, queries + TILE_BYTES);
     if (!PAIRS) {
         wgmma_wait<1>();
@@ -548,7 +548,7 @@ attention_hopper_dqkv(const __grid_constant__ tensor_map rows,
         }
         for (int i = 0; i < STAGES; i++) {
             mbarrier_init(base + QUERIES_FULL + 8 * i, 1);
-            mbarrier_init(base + DO_FULL + 8 * i, 1);
+            mbarrier_init(base + DY_FULL + 8 * i, 1);
             mbarrier_init(base + FREE + 8 * i, ARRIVALS);
         }
         for (int i = 0; i < SLOTS; i++) mbarrier_init(base + DS_FREE + 8 * i, ARRIVALS);

@@ -11,7 +11,7 @@
 /* As in the kernels. */
 enum { WARPGROUP = 128, OWN = 64, STATS = 64, ALIGN = 1024, BARRIERS = 512, SUMS_THREADS = 256 };
 
-/* Names as in the kernels; others: V_STAGES or DO_STAGES. */
+/* Names as in the kernels; others: V_STAGES or DY_STAGES. */
 struct layout {
     int consumers, tile, stages, others, item_stages, ahead, late;
 };
@@ -40,7 +40,7 @@ enum { WIDE = 128 }; /* heads over this have a launch each for dv and dk */
  * Heads of 16 and 32 use the layout of 64; 96 is not measured. Heads over 128, all launches
  * together, in microseconds at T 4096 and 1024 (batch 4, 8 heads, causal) on another H200:
  *   256: 1560, 146; dq late 1640, 152, then dk not late 1640, 152, dv with 2 stages of Q 1643, 152
- *   192: 1178, 109; dv with 3 stages of dO and one item 1184, 108, then dq ahead 1 with 2 stages
+ *   192: 1178, 109; dv with 3 stages of dY and one item 1184, 108, then dq ahead 1 with 2 stages
  *   1224, 112, late with 2 stages 1289, 116, not late 1194, 108; dk with 2 stages 1192, 110, not
  *   late 1189, 109 */
 static const struct layout *layout_of(int64_t width, enum part part)
@@ -64,8 +64,8 @@ static const struct layout *layout_of(int64_t width, enum part part)
     return NULL;
 }
 
-/* Shared memory. dq: Q, dO and, up to WIDE, y of items; K and V of tiles. dk, dv: K and V (dv
- * alone: K) of items; Q, dO and statistics of tiles. */
+/* Shared memory. dq: Q, dY and, up to WIDE, y of items; K and V of tiles. dk, dv: K and V (dv
+ * alone: K) of items; Q, dY and statistics of tiles. */
 static unsigned shared_bytes(const struct layout *y, int64_t width, enum part part)
 {
     int kinds = part == DV ? 1 : part == DQ && width <= WIDE ? 3 : 2;
@@ -99,7 +99,8 @@ static int64_t items_of(const struct attention_shape *s, enum part part)
     return heads * ceil_div(s->T, OWN * layout_of(s->width, part)->consumers);
 }
 
-static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call *c, enum part part)
+static struct cuda_launch *add_launch(struct cuda_launches *l, const struct kernel_call *c,
+                                      enum part part)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
     const struct layout *y = layout_of(s.width, part);
@@ -117,7 +118,7 @@ static struct cuda_launch *add(struct cuda_launches *l, const struct kernel_call
     launch_define(k, "CONSUMERS", y->consumers);
     launch_define(k, "TILE_ROWS", y->tile);
     launch_define(k, "STAGES", y->stages);
-    launch_define(k, part == DQ ? "V_STAGES" : "DO_STAGES", y->others);
+    launch_define(k, part == DQ ? "V_STAGES" : "DY_STAGES", y->others);
     launch_define(k, "ITEM_STAGES", y->item_stages);
     launch_define(k, "AHEAD", y->ahead);
     launch_define(k, "LATE", late);
@@ -175,7 +176,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     struct cuda_tensor keys = attention_tensor(&s, all, layout_of(s.width, DQ)->tile);
     if (wide) add_statistics(l, &s, tiles, stats, stats, stats);
 
-    struct cuda_launch *k = add(l, c, DQ);
+    struct cuda_launch *k = add_launch(l, c, DQ);
     k->dependent = wide;
     arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
     arg_tensor_map(k, "tiles", ARG_IN, QKV, &keys);
@@ -188,7 +189,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
 
     for (int i = 0; i < (wide ? COUNT_OF(each) : COUNT_OF(both)); i++) {
         enum part part = wide ? each[i] : both[i];
-        k = add(l, c, part);
+        k = add_launch(l, c, part);
         k->dependent = true;
         arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
         arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
@@ -220,7 +221,7 @@ static const struct sums_layout *sums_layout_of(int64_t width)
         if (all[i].head == width) return &all[i];
     return NULL;
 }
-/* Of items: K and V; of tiles: Q, dO and statistics; dS of two tiles; dq of two warpgroups. */
+/* Of items: K and V; of tiles: Q, dY and statistics; dS of two tiles; dq of two warpgroups. */
 static unsigned sums_shared_bytes(const struct sums_layout *y)
 {
     enum { BLOCK = 2 * OWN, SUMS_BARRIERS = 512 };

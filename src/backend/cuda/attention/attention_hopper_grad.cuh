@@ -9,7 +9,7 @@
  *
  * A block is CONSUMERS warpgroups and a producer warpgroup, which requests all copies. A consumer
  * owns 64 rows (queries in one kernel, keys in the other) and walks over tiles of the other side in
- * a ring of stages, where alone consumers synchronise. An item is BLOCK rows of a head. */
+ * a ring of stages, where alone consumers synchronize. An item is BLOCK rows of a head. */
 #pragma once
 #include "hopper.cuh"
 

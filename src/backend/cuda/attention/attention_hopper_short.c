@@ -26,9 +26,9 @@ static void arg_heads(struct cuda_launch *k, const char *name, enum cuda_arg_kin
     arg_tensor_map(k, name, of, index, &t);
 }
 
-static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches *l,
-                               const char *text, const char *entry, const struct attention_shape *s,
-                               int warpgroups)
+static struct cuda_launch *add_launch(const struct kernel_call *c, struct cuda_launches *l,
+                                      const char *text, const char *entry,
+                                      const struct attention_shape *s, int warpgroups)
 {
     int64_t heads = s->B * s->H, processors = cuda_device_of(c)->processors;
     struct cuda_launch *k =
@@ -47,7 +47,7 @@ static void launches_forward(const struct kernel_call *c, struct cuda_launches *
 {
     struct attention_shape s = attention_shape_of(c, FORWARD_QKV);
     struct cuda_launch *k =
-        add(c, l, "attention_hopper_short.cu", "attention_hopper_short", &s, CONSUMERS + 1);
+        add_launch(c, l, "attention_hopper_short.cu", "attention_hopper_short", &s, CONSUMERS + 1);
     arg_heads(k, "qkv", ARG_IN, FORWARD_QKV, &s, 3 * s.H, TILE);
     arg_heads(k, "y", ARG_OUT, 0, &s, s.H, TILE);
     arg_in(k, "step_number", 1);
@@ -69,7 +69,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
     struct cuda_launch *k =
-        add(c, l, "attention_hopper_short_grad.cu", "attention_hopper_short_grad", &s, 3);
+        add_launch(c, l, "attention_hopper_short_grad.cu", "attention_hopper_short_grad", &s, 3);
     arg_heads(k, "rows", ARG_IN, QKV, &s, 3 * s.H, TILE);
     arg_heads(k, "dy", ARG_IN, DY, &s, s.H, TILE);
     arg_heads(k, "dqkv", ARG_OUT, 0, &s, 3 * s.H, TILE / 4); /* rows of a warp */

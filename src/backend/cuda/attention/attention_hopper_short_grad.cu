@@ -1,8 +1,8 @@
 /* attention_hopper_short_grad.cu - causal attention backward over at most ROWS rows for sm_90a.
  *
  * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C).
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
- *     dV += P^T dO, dK += dS^T Q, dQ += dS K.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dY, dK += dS^T Q, dQ += dS K.
  * A block has several heads in turn. A head has ten tiles of 64 x 64 pairs on and below the
  * diagonal. Each of two warpgroups has five of these tiles: the tiles of one strip of keys, then of
  * another, so that its registers hold dK and dV of one strip at a time. dS goes through shared
@@ -33,17 +33,17 @@
 
 enum {
     TILES = 4, ROWS = TILES * TILE, STEPS = 5,
-    KEYS = 0, VALUES, DOUT, QUERIES, /* slots of a strip */
+    KEYS = 0, VALUES, DY, QUERIES, /* slots of a strip */
     DOUBLED = 7,                     /* the first 7 of the strips' slots exist twice */
     SLOTS = 4 * TILES + DOUBLED, DS_BYTES = 2 * TILE * TILE,
     AT_DS = (SLOTS * TILE_BYTES + 1023) / 1024 * 1024, /* of each warpgroup, two steps */
     AT_STATS = AT_DS + 2 * CONSUMERS * DS_BYTES, AT_BARRIERS = AT_STATS + TILES * STATS_BYTES,
     FULL = AT_BARRIERS,                 /* for each group of copies, of even heads and odd ones */
-    COPIES = 6,                         /* strips 0, 1; Q and dO of 2, of 3; K and V of 2, of 3 */
+    COPIES = 6,                         /* strips 0, 1; Q and dY of 2, of 3; K and V of 2, of 3 */
     STATS_FULL = FULL + 2 * 8 * COPIES, /* of each strip */
     STEP_DONE = STATS_FULL + 8 * TILES, /* of each warpgroup, even steps and odd ones */
     FREE = STEP_DONE + 8 * 2 * CONSUMERS,
-    /* freed: Q of strip 1; Q and dO of 2, of 3; all of a head */
+    /* freed: Q of strip 1; Q and dY of 2, of 3; all of a head */
     Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES,
     HELPERS = 3, /* warps */
     HELPER_REGISTERS = 88, WORKER_REGISTERS = 208,
@@ -95,7 +95,7 @@ DEVICE void produce(u32 base, const problem &s, const tensor_map *rows, const te
         for (int strip = 0; strip < 2; strip++) {
             if (strip == 0) request(base, rows, 0, 0, QUERIES, n, h, b);
             request(base, rows, strip, strip, KEYS, n, s.H + h, b);
-            request(base, dy, strip, strip, DOUT, n, h, b);
+            request(base, dy, strip, strip, DY, n, h, b);
             request(base, rows, strip, strip, VALUES, n, 2 * s.H + h, b);
         }
         if (n > 0) mbarrier_wait(base + FREE + 8 * Q1_FREE, before);
@@ -105,7 +105,7 @@ DEVICE void produce(u32 base, const problem &s, const tensor_map *rows, const te
             if (n > 0) mbarrier_wait(base + FREE + 8 * (THIRD_FREE + strip - 2), before);
             mbarrier_expect(full_of(base, strip, n), 2 * TILE_BYTES);
             request(base, rows, strip, strip, QUERIES, n, h, b);
-            request(base, dy, strip, strip, DOUT, n, h, b);
+            request(base, dy, strip, strip, DY, n, h, b);
         }
         if (n > 0) mbarrier_wait(base + FREE + 8 * HEAD_DONE, before);
 #pragma unroll 1
@@ -144,7 +144,7 @@ DEVICE void load_part(part &w, const problem &s, int head, int strip, int thread
     w.lse = INFINITY_F;
     if (thread < min(TILE, left)) w.lse = s.lse[(i64)head * s.T + strip * TILE + thread];
 }
-/* Computes each strip's statistics once dO has arrived; loads the next strip's y before that. */
+/* Computes each strip's statistics once dY has arrived; loads the next strip's y before that. */
 DEVICE void summarize(u32 base, const problem &s, int thread)
 {
     float *stats = (float *)(shared_memory - shared_address(shared_memory) + base + AT_STATS);
@@ -160,11 +160,11 @@ DEVICE void summarize(u32 base, const problem &s, int thread)
             int here = opaque(thread), row = here / CHUNKS, chunk = here % CHUNKS;
             float sum[TIMES], *to = stats + strip * 2 * STATS;
             mbarrier_wait(full_of(base, strip, n), n / 2 % 2);
-            u32 dout = slot_address(base, strip, DOUT, n);
+            u32 dy = slot_address(base, strip, DY, n);
             UNROLL for (int i = 0; i < TIMES; i++) {
                 int r = row + i * HELPERS * PASS;
                 u32 a[4] = {w.y[i].x, w.y[i].y, w.y[i].z, w.y[i].w}, e[4];
-                load_shared_16(e, dout + panel_chunk<SWIZZLE>(r < TILE ? r : 0, chunk));
+                load_shared_16(e, dy + panel_chunk<SWIZZLE>(r < TILE ? r : 0, chunk));
                 sum[i] = 0;
                 UNROLL for (int k = 0; k < 4; k++) {
                     sum[i] += __uint_as_float(a[k] << 16) * __uint_as_float(e[k] << 16);
@@ -309,10 +309,10 @@ DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries,
     int b = o.head / H, h = o.head - b * H, g = o.group;
     if (o.thread % WARP == 0) tma_store_wait_read<0>();
     __syncwarp();
-    if (what & 1) keep_sums(o, map, slot_address(o.base, g, DOUT, o.n), dq, o.scale, h, queries, b);
+    if (what & 1) keep_sums(o, map, slot_address(o.base, g, DY, o.n), dq, o.scale, h, queries, b);
     if (what & 2) {
         u32 to = keys == 3 ? slot_address(o.base, 3, VALUES, o.n)
-                           : slot_address(o.base, 0, g ? QUERIES : DOUT, o.n);
+                           : slot_address(o.base, 0, g ? QUERIES : DY, o.n);
         keep_sums(o, map, to, dk, o.scale, H + h, keys, b);
         keep_sums(o, map, slot_address(o.base, g, VALUES, o.n), dv, o.keep_scale, 2 * H + h, keys,
                   b);
@@ -351,7 +351,7 @@ DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const work
     kept_scores a, e;
     int g = o.group, i = p.i, count = o.n * STEPS + i, lane = o.thread % WARP;
     u32 at_q = slot_address(o.base, p.queries, QUERIES, o.n),
-        at_do = slot_address(o.base, p.queries, DOUT, o.n);
+        at_do = slot_address(o.base, p.queries, DY, o.n);
     const float *stats =
         (const float *)(shared_memory - shared_address(shared_memory) + o.base + AT_STATS) +
         p.queries * 2 * STATS + lane % 4 * 2;

@@ -28,9 +28,9 @@ static bool is_short(const struct kernel_call *c, const struct attention_shape *
            (s->D == 16 || s->D == 32 || s->D == 64) && bytes <= d->shared_bytes;
 }
 
-static struct cuda_launch *add(const struct kernel_call *c, struct cuda_launches *l,
-                               const char *text, const char *entry, const struct attention_shape *s,
-                               int warps)
+static struct cuda_launch *add_launch(const struct kernel_call *c, struct cuda_launches *l,
+                                      const char *text, const char *entry,
+                                      const struct attention_shape *s, int warps)
 {
     struct cuda_launch *k = launch_add(l, text, entry, s->B * s->H, WARP * warps);
     launch_define(k, "HEAD_SIZE", s->D);
@@ -51,7 +51,7 @@ static bool fits_forward(const struct kernel_call *c)
 static void launches_forward(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct attention_shape s = attention_shape_of(c, FORWARD_QKV);
-    struct cuda_launch *k = add(c, l, "attention_short.cu", "attention_short", &s, WARPS);
+    struct cuda_launch *k = add_launch(c, l, "attention_short.cu", "attention_short", &s, WARPS);
     launch_define(k, "KEYS", KEYS);
     launch_define(k, "BLOCKS", BLOCKS);
     args_in(k, 0, "qkv step");
@@ -71,7 +71,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     struct attention_shape s = attention_shape_of(c, QKV);
     int processors = cuda_device_of(c)->processors;
     struct cuda_launch *k =
-        add(c, l, "attention_short_grad.cu", "attention_short_grad", &s, GRAD_WARPS);
+        add_launch(c, l, "attention_short_grad.cu", "attention_short_grad", &s, GRAD_WARPS);
     launch_grid(k, 2, s.H, s.B);
     args_in(k, 0, "dy qkv y lse step");
     arg_out(k, "dqkv", 0);

@@ -1,11 +1,11 @@
 /* attention_short_grad.cu - attention backward over at most ROWS rows, bf16, mma.sync.
  *
  * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). A head has two blocks.
- * One has the queries and dO in shared memory and computes dK and dV; the other has the keys and
+ * One has the queries and dY in shared memory and computes dK and dV; the other has the keys and
  * values there and computes dQ:
- *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dO^T, dS^T = P^T (dP^T - delta),
- *     dV += P^T dO, dK += dS^T Q;
- *     S = Q K^T, dP = dO V^T, dQ += dS K.
+ *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
+ *     dV += P^T dY, dK += dS^T Q;
+ *     S = Q K^T, dP = dY V^T, dQ += dS K.
  * A warp loads the operands and stores the sums of its own strips of OWN rows, keys or queries.
  * Strips are thin, 16 rows, so that sixteen warps of 128 registers share an SM: with eight warps
  * and strips of 32, each warp waited for its own instructions most of the time. Both strips of a
@@ -21,7 +21,7 @@
 
 enum {
     BLOCKS = 2, /* on an SM */
-    KEPT = 1,   /* columns / 16 of K and V in registers; all columns of Q and dO are there */
+    KEPT = 1,   /* columns / 16 of K and V in registers; all columns of Q and dY are there */
     /* Shared memory after the two matrices: two strips a warp; log-sum-exp times log2 e, delta. */
     OWN_BYTES = OWN * ROW_BYTES,
     AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
@@ -63,9 +63,9 @@ template <int N, int BY> DEVICE void prefetch_y(const head &h, int row, int thre
         if (t < h.T) prefetch_l2(y + (i64)t * h.H * D);
     }
 }
-/* BY threads, two per row, compute the statistics of N rows from `row` on, whose dO is at `dout`.
- * From T on the log-sum-exp is infinite, so probabilities are 0. */
-template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row, int thread)
+/* BY threads, two per row, compute the statistics of N rows from `row` on, whose dY is at
+ * `dy_rows`. From T on the log-sum-exp is infinite, so probabilities are 0. */
+template <int N, int BY> DEVICE void statistics(const head &h, u32 dy_rows, int row, int thread)
 {
     float *stats = (float *)(shared_memory + AT_LSE) + row;
     UNROLL for (int i = 0; i < 2 * N / BY; i++) {
@@ -75,7 +75,7 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dout, int row
             const bf16 *y = h.y + head_offset(h, 1, 0) + (i64)t * h.H * D + half * (D / 2);
             lse = h.lse[(i64)(blockIdx.z * h.H + blockIdx.y) * h.T + t] * LOG2_E;
             UNROLL for (int c = 0; c < CHUNKS / 2; c++) {
-                floats<8> a = load<8>((const bf16 *)(shared_memory + dout +
+                floats<8> a = load<8>((const bf16 *)(shared_memory + dy_rows +
                                                      swizzle<CHUNKS>(r, half * (CHUNKS / 2) + c)));
                 floats<8> b = load<8>(y + c * 8);
                 UNROLL for (int k = 0; k < 8; k++) sum += a[k] * b[k];
@@ -129,7 +129,7 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_r
 
 /* A step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: mask keys. */
 template <bool EDGE>
-DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dout,
+DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dy_rows,
                          const float (&lse)[M][2], const float (&delta)[M][2], int query, int key,
                          int T, float factor, const u32 (&bytes)[2], const drop &d)
 {
@@ -139,7 +139,7 @@ DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D
     scores s, dp;
     kept_scores a;
     rows_by_rows(s, q, own, k_rows + lane_across(lane));
-    rows_by_rows(dp, dout, own + OWN_BYTES, k_rows + AT_SECOND + lane_across(lane));
+    rows_by_rows(dp, dy_rows, own + OWN_BYTES, k_rows + AT_SECOND + lane_across(lane));
     UNROLL for (int m = 0; m < M; m++)
         UNROLL for (int r = 0; r < 2; r++) {
             UNROLL for (int n = 0; n < 2 * N; n++) {
@@ -278,11 +278,11 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
             __syncthreads();
         }
         __syncwarp();
-        left_rows<D / 16> q, dout;
+        left_rows<D / 16> q, dy_rows;
         sums dq;
         float lse[M][2], delta[M][2]; /* of rows g and g + 8 */
         keep_rows(q, base + at_own + lane_down(lane));
-        keep_rows(dout, base + at_own + OWN_BYTES + lane_down(lane));
+        keep_rows(dy_rows, base + at_own + OWN_BYTES + lane_down(lane));
         clear(dq);
         UNROLL for (int m = 0; m < M; m++)
             UNROLL for (int r = 0; r < 2; r++) {
@@ -300,8 +300,8 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
 #pragma unroll 1
             for (int j = 0; j < 2; j++) {
                 step_bytes(bytes, all, j);
-                step_queries<false>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor,
-                                    bytes, d);
+                step_queries<false>(dq, q, dy_rows, lse, delta, query, key + j * STEP, h.T,
+                                    h.factor, bytes, d);
             }
         }
 #pragma unroll 1
@@ -311,7 +311,7 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
             for (int j = 0; j < 2; j++) {
                 if (key + j * STEP >= end) break;
                 step_bytes(bytes, all, j);
-                step_queries<true>(dq, q, dout, lse, delta, query, key + j * STEP, h.T, h.factor,
+                step_queries<true>(dq, q, dy_rows, lse, delta, query, key + j * STEP, h.T, h.factor,
                                    bytes, d);
             }
         }

@@ -172,7 +172,7 @@ DEVICE void wgmma_rs(float (&d)[N / 2], const u32 (&a)[4], u64 b, bool accumulat
 
 /* --- barriers in shared memory: 8 bytes each, at a multiple of 8 ---
  *
- * A phase ends when the number of threads given at initialisation have arrived and all announced
+ * A phase ends when the number of threads given at initialization have arrived and all announced
  * bytes have been copied; then the next phase begins. Phases alternate 0, 1, 0, 1 ... (parity).
  * Waiting for the parity of the previous phase (1 for a new barrier) returns at once. Use i of a
  * ring of S stages is phase i / S % 2 of stage i % S. */
@@ -180,7 +180,7 @@ DEVICE void mbarrier_init(u32 barrier, int threads)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
-/* Makes initialised barriers visible to copies; __syncthreads makes them visible to threads. */
+/* Makes initialized barriers visible to copies; __syncthreads makes them visible to threads. */
 DEVICE void fence_barrier_init()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

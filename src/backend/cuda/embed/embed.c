@@ -22,7 +22,7 @@ static struct cuda_launch *rows_launch(const struct kernel_call *c, struct cuda_
 }
 
 /* True if rows are whole vectors; a vector is 16 bytes of the wider type. */
-static bool whole(const struct kernel_call *c)
+static bool whole_vectors(const struct kernel_call *c)
 {
     bool bf16 = c->in_type[0].dtype == DT_BF16 && c->out_type[0].dtype == DT_BF16;
     return type_columns(&c->out_type[0]) % (bf16 ? 8 : 4) == 0;
@@ -30,7 +30,7 @@ static bool whole(const struct kernel_call *c)
 
 void embed_launches(const struct kernel_call *c, struct cuda_launches *l)
 {
-    bool vectors = whole(c);
+    bool vectors = whole_vectors(c);
     struct cuda_launch *k = rows_launch(c, l, vectors ? "embed" : "embed_any", c->in_type[0].dtype,
                                         vectors ? PER_THREAD : 1);
     args_in(k, 0, "table ids");

@@ -159,7 +159,7 @@ static enum status run(const struct kernel_call *c)
                               .out = copy_of(c, r->copies.out, c->out[0]),
                               .workspace = workspace_of(c, r->copies.bytes),
                               .workspace_bytes = r->workspace_bytes};
-    void *piece = cuda_cleared_piece(c->context, r->choice.workspace_bytes);
+    void *piece = cuda_workspace_piece(c->context, r->choice.workspace_bytes);
     if (piece) m.workspace = piece, m.workspace_bytes = r->choice.workspace_bytes;
     bool scaled = matmul_is_scaled(&r->matmul);
     if (scaled) m.scale_a = c->in[2], m.scale_b = c->in[3];

@@ -76,8 +76,8 @@ static const struct tuning_entry *entry_of(const struct matmul_decision *d,
 static void note(const struct matmul_decision *d, enum op op, const struct kernel_call *c,
                  const struct tuning_entry *e)
 {
-    if (!c->questions || tuning_asked(c->questions, d->key)) return;
-    struct tuning_question *q = tuning_ask(c->questions, d->key);
+    if (!c->lookups || tuning_lookup_find(c->lookups, d->key)) return;
+    struct tuning_lookup *q = tuning_lookup_add(c->lookups, d->key);
     q->op = op;
     q->attr = *c->attr;
     q->numerics = c->numerics;
@@ -87,7 +87,7 @@ static void note(const struct matmul_decision *d, enum op op, const struct kerne
     memcpy(q->out_type, c->out_type, sizeof q->out_type);
     q->entry = e;
     if (d->own) matmul_launch_digest(d->own, c, q->launch);
-    snprintf(q->taken, sizeof q->taken, "%s",
+    snprintf(q->chosen, sizeof q->chosen, "%s",
              d->separate_first ? MATMUL_SEPARATE
              : d->own_first    ? MATMUL_OWN
              : d->library      ? MATMUL_LIBRARY
@@ -132,10 +132,10 @@ struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c)
     return d;
 }
 
-bool cuda_gains(int op, const struct kernel_call *c)
+bool cuda_fusion_pays(int op, const struct kernel_call *c)
 {
     struct matmul p;
-    if (op == OP_QUANTISE_GELU || op == OP_QUANTISE_GELU_GRAD || op == OP_QUANTISE_ADD_LAYERNORM)
+    if (op == OP_QUANTIZE_GELU || op == OP_QUANTIZE_GELU_GRAD || op == OP_QUANTIZE_ADD_LAYERNORM)
         /* save writing and reading bf16 */
         return cuda_kernel(op, c, 0) != NULL;
     if (op == OP_GELU_BOTH) return false; /* memory-bound, and the slope is a third of its bytes */

@@ -186,7 +186,7 @@ static double measure(const struct trial *t, const struct contender *c, int time
 }
 
 /* The first run loads or compiles the kernel; the second sets the number of runs per sample. */
-static void race(const struct trial *t, struct contender *c, int n)
+static void measure_all(const struct trial *t, struct contender *c, int n)
 {
     double spent = 0;
     for (int i = 0; i < n; i++) {
@@ -206,8 +206,8 @@ static void race(const struct trial *t, struct contender *c, int n)
         }
 }
 
-static struct tuning_candidate *add(struct tuning_entry *e, const char *variant, double us,
-                                    double spread_us)
+static struct tuning_candidate *add_candidate(struct tuning_entry *e, const char *variant,
+                                              double us, double spread_us)
 {
     struct tuning_candidate *c = &e->candidate[e->n++];
     *c = (struct tuning_candidate){.us = us, .spread_us = spread_us};
@@ -229,7 +229,7 @@ static int fastest_of(const struct contender *c, int from, int to)
 static void add_contender(struct tuning_entry *e, const char *variant, const struct contender *c)
 {
     struct stats s = stats_of(c->us, c->samples);
-    struct tuning_candidate *to = add(e, variant, s.median, s.max - s.min);
+    struct tuning_candidate *to = add_candidate(e, variant, s.median, s.max - s.min);
     for (int i = 0; c->algorithm && i < COUNT_OF(c->algorithm->data); i++)
         snprintf(to->algorithm + (size_t)i * 16, sizeof to->algorithm - (size_t)i * 16,
                  "%016" PRIx64, c->algorithm->data[i]);
@@ -261,7 +261,7 @@ static enum status measure_kernels(const struct matmul *library, const struct ke
         TRY_OUT(st, cuda_check(give_own_memory(&t, own), "allocate memory to measure a matmul"));
         for (int i = 0; i < t.owns; i++) TRY_OUT(st, cuda_prepare(own, &t.own[i]));
     }
-    race(&t, all, n + t.owns);
+    measure_all(&t, all, n + t.owns);
     int best = fastest_of(all, 0, n), tile = fastest_of(all, n, n + t.owns);
     if (best >= 0) add_contender(ret, MATMUL_LIBRARY, &all[best]);
     if (best > 0 && all[0].samples)
@@ -338,8 +338,8 @@ static enum status measure_separate(const struct matmul *p, const struct kernel_
     TRY(measure_kernels(&padded, NULL, c, &alone));
     double copy = copy_us(bytes, c->context);
     if (!alone.n || copy <= 0) return ST_OK;
-    add(ret, MATMUL_SEPARATE, alone.candidate[0].us + copy / SHARE + LAUNCH_US,
-        alone.candidate[0].spread_us);
+    add_candidate(ret, MATMUL_SEPARATE, alone.candidate[0].us + copy / SHARE + LAUNCH_US,
+                  alone.candidate[0].spread_us);
     return ST_OK;
 }
 
@@ -351,7 +351,7 @@ static enum status tune(void *context, int op, const struct kernel_call *call,
     /* Measure variants that this run forbids too: the entry serves other runs. */
     c.numerics.portable = false;
     c.context = context;
-    c.questions = NULL;
+    c.lookups = NULL;
     c.state = NULL;
     *ret = (struct tuning_entry){.n = 0};
     bool library = cuda_device_of(&c)->library && cublaslt_handle() &&

@@ -11,7 +11,7 @@ struct parameters {
     const float *w, *bias;
 };
 
-DEVICE void normalise(floats<N> (&v)[STEPS], const parameters &p, T_X *y, float *mean, float *rstd,
+DEVICE void normalize(floats<N> (&v)[STEPS], const parameters &p, T_X *y, float *mean, float *rstd,
                       float eps)
 {
     float sum = 0;
@@ -59,10 +59,10 @@ layernorm(T_X *y, float *mean, float *rstd, const T_X *x, const float *w,
     floats<N> v[STEPS];
     EACH_STEP if (is_column(s)) v[s] = load<N>(x + row * COLUMNS + column_at(s));
     const parameters p = {w, bias};
-    normalise(v, p, y + row * COLUMNS, mean + row, rstd + row, eps);
+    normalize(v, p, y + row * COLUMNS, mean + row, rstd + row, eps);
 }
 
-/* sums may be a. The rounded sums are normalised. */
+/* sums may be a. The rounded sums are normalized. */
 KERNEL_MIN(ROW_THREADS, 1)
 add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T_X *b,
               const int *step, const float *w,
@@ -91,5 +91,5 @@ add_layernorm(T_X *sums, T_X *y, float *mean, float *rstd, const T_X *a, const T
         store<N>(sums + first + column_at(s), v[s]);
     }
     const parameters p = {w, bias};
-    normalise(v, p, y + first, mean + row, rstd + row, eps);
+    normalize(v, p, y + first, mean + row, rstd + row, eps);
 }

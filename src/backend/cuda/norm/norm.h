@@ -7,10 +7,10 @@
 /* Layer norms of bf16 rows of whole accesses. */
 bool fits_norm_bf16(const struct kernel_call *c);
 bool fits_norm_grad_bf16(const struct kernel_call *c);
-bool fits_quantise_add_layernorm(const struct kernel_call *c);
+bool fits_quantize_add_layernorm(const struct kernel_call *c);
 void layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l);
 void add_layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l);
-void quantise_add_layernorm(const struct kernel_call *c, struct cuda_launches *l);
+void quantize_add_layernorm(const struct kernel_call *c, struct cuda_launches *l);
 /* Adds the inputs of a layer norm's gradient: [more,] dy, x, w, mean, rstd [, step]. */
 void layernorm_grad_inputs(struct cuda_launch *k, const struct kernel_call *c);
 void layernorm_grad_bf16(const struct kernel_call *c, struct cuda_launches *l);

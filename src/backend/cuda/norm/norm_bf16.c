@@ -27,7 +27,7 @@ bool fits_norm_bf16(const struct kernel_call *c)
 }
 
 /* Transposed codes are written in runs of 16 rows. */
-bool fits_quantise_add_layernorm(const struct kernel_call *c)
+bool fits_quantize_add_layernorm(const struct kernel_call *c)
 {
     const struct type *x = &c->in_type[1];
     return cuda_device_of(c)->arch >= TENSOR_CORES && lanes_of(x, STEPS) > 0 &&
@@ -88,26 +88,26 @@ void add_layernorm_bf16(const struct kernel_call *c, struct cuda_launches *l)
 
 /* amax, a, step, b, w [, bias] -> amax, codes, transposed, scale, a + dropout(b), mean, rstd.
  * Blocks have 32 rows, or 16 if there would be fewer than two blocks per SM. */
-void quantise_add_layernorm(const struct kernel_call *c, struct cuda_launches *l)
+void quantize_add_layernorm(const struct kernel_call *c, struct cuda_launches *l)
 {
     const struct type *x = &c->in_type[1];
-    const struct dropout *drop = &c->attr->quantise.drop;
+    const struct dropout *drop = &c->attr->quantize.drop;
     int64_t chunks = type_rows(x) / CHUNK;
     int together = chunks >= 4 * l->device->processors ? 2 : 1;
-    struct cuda_launch *k = launch_add(l, "norm_codes.cu", "quantise_add_layernorm",
+    struct cuda_launch *k = launch_add(l, "norm_codes.cu", "quantize_add_layernorm",
                                        ceil_div(chunks, together), WARPS * WARP);
     launch_define(k, "COLUMNS", type_columns(x));
     launch_define(k, "LANES", lanes_of(x, STEPS));
     launch_define(k, "BIAS", c->n_in == 6);
     launch_define(k, "DROPOUT", drop->threshold > 0);
-    launch_define(k, "E4M3", c->attr->quantise.to == DT_E4M3);
+    launch_define(k, "E4M3", c->attr->quantize.to == DT_E4M3);
     launch_define(k, "ROWS", together * CHUNK);
     args_out(k, 0, "amax codes transposed scale sums mean rstd");
     args_in(k, 1, c->n_in == 6 ? "a step b w bias" : "a step b w");
     arg_dropout_bytes(k, drop);
-    arg_f32(k, "eps", c->attr->quantise.eps);
+    arg_f32(k, "eps", c->attr->quantize.eps);
     arg_i32(k, "rows", type_rows(x));
-    arg_i32(k, "first", c->attr->quantise.first);
+    arg_i32(k, "first", c->attr->quantize.first);
 }
 
 static void define_grad(const struct kernel_call *c, struct cuda_launch *k)

@@ -22,12 +22,12 @@ DEVICE row_position row_position_of(i64 rows)
     return p;
 }
 
-DEVICE void normalise(const row &x, const parameters &p, const row_position &at, bf16 *y,
+DEVICE void normalize(const row &x, const parameters &p, const row_position &at, bf16 *y,
                       float *mean, float *rstd, float eps)
 {
     const statistics of = statistics_of(x, eps);
     if (!at.there) return;
-    EACH_STEP store_eight(y + at.first + column_at(s), normalised(x, s, of, p));
+    EACH_STEP store_eight(y + at.first + column_at(s), normalized(x, s, of, p));
     if (lane_of_row() != 0) return;
     mean[at.row] = of.mean;
     rstd[at.row] = of.rstd;
@@ -47,10 +47,10 @@ layernorm_bf16(bf16 *y, float *mean, float *rstd, const bf16 *x, const float *w,
     const parameters p = {w, bias};
     row v;
     EACH_STEP v.step[s] = load_eight(x + at.first + column_at(s));
-    normalise(v, p, at, y, mean, rstd, eps);
+    normalize(v, p, at, y, mean, rstd, eps);
 }
 
-/* sums may be a. The rounded sums are normalised. */
+/* sums may be a. The rounded sums are normalized. */
 KERNEL(NORM_THREADS)
 add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a, const bf16 *b,
                    const int *step, const float *w,
@@ -67,5 +67,5 @@ add_layernorm_bf16(bf16 *sums, bf16 *y, float *mean, float *rstd, const bf16 *a,
     const dropout_args by = {seed, site, DROPOUT ? (u32)*step : 0, less, carry, keep_scale};
     const row v = sum_of(a, b, at.first, by);
     if (at.there) EACH_STEP store_eight(sums + at.first + column_at(s), v.step[s]);
-    normalise(v, p, at, y, mean, rstd, eps);
+    normalize(v, p, at, y, mean, rstd, eps);
 }

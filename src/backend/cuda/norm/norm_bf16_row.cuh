@@ -29,7 +29,7 @@ DEVICE statistics statistics_of(const row &x, float eps)
 }
 
 /* The lane's columns of step s of the norm. */
-DEVICE eight normalised(const row &x, int s, const statistics &of, const parameters &p)
+DEVICE eight normalized(const row &x, int s, const statistics &of, const parameters &p)
 {
     const float m = of.mean, r = of.rstd;
     const floats<N> w = load<N>(p.w + column_at(s));

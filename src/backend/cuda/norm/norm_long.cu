@@ -8,7 +8,7 @@
 #include "rows.cuh"
 
 /* Each thread reads only elements of x that it wrote itself, or that this kernel does not write. */
-DEVICE void normalise(T_X *y, const T_X *x, float *mean, float *rstd, const float *w,
+DEVICE void normalize(T_X *y, const T_X *x, float *mean, float *rstd, const float *w,
                       const float *bias, float eps, int columns)
 {
     float sum = 0, squares = 0;
@@ -31,7 +31,7 @@ layernorm_long(T_X *y, float *mean, float *rstd, const T_X *x, const float *w, c
                float eps, int columns)
 {
     const i64 row = blockIdx.x, first = row * columns;
-    normalise(y + first, x + first, mean ? mean + row : 0, rstd + row, w, bias, eps, columns);
+    normalize(y + first, x + first, mean ? mean + row : 0, rstd + row, w, bias, eps, columns);
 }
 
 /* s may be a. */
@@ -52,7 +52,7 @@ add_layernorm_long(T_X *s, T_X *y, float *mean, float *rstd, const T_X *a, const
         }
         s[at] = to<T_X>(to_float(a[at]) + branch);
     }
-    normalise(y + first, s + first, mean ? mean + row : 0, rstd + row, w, bias, eps, columns);
+    normalize(y + first, s + first, mean ? mean + row : 0, rstd + row, w, bias, eps, columns);
 }
 
 /* dx may be dy or more. */

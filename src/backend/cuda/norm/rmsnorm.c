@@ -4,7 +4,7 @@
 #include "backend/cuda/norm/norm.h"
 
 enum { MOST_COLUMNS = 16384, MOST_GRAD_COLUMNS = 8192, BLOCK_THREADS = 512, GROUPS = 8 };
-enum { COLUMN_LANES = 2 }; /* as in rmsnorm_beside.cu */
+enum { COLUMN_LANES = 2 }; /* as in rmsnorm_grad_one_launch.cu */
 
 /* True if rows are whole 16-byte accesses. */
 static bool is_whole(const struct type *x)
@@ -50,7 +50,7 @@ static void grad_beside(const struct kernel_call *c, struct cuda_launches *l)
     int64_t columns = type_columns(x), rows = type_rows(x);
     int64_t sums = ceil_div(columns, (int64_t)COLUMN_LANES * row_access(x->dtype, columns));
     struct cuda_launch *k =
-        row_launch(l, "rmsnorm_beside.cu", "rmsnorm_grad_beside", rows, lanes_of(x));
+        row_launch(l, "rmsnorm_grad_one_launch.cu", "rmsnorm_grad_one_launch", rows, lanes_of(x));
     launch_grid(k, sums + k->grid[0], 1, 1);
     row_define(k, x);
     args_out(k, 0, "dx dw");

@@ -3,7 +3,7 @@
  *
  * A row stays in registers and is read once. Bound by memory, 2 accesses per element, 4 with the
  * sum; with a thousand rows, all resident at once, by the latency from first load to last store: so
- * the weights are loaded together with the row, and lanes synchronise once. */
+ * the weights are loaded together with the row, and lanes synchronize once. */
 #include "norm.cuh"
 
 /* For the longest rows there are no registers for weights loaded early. */
@@ -17,7 +17,7 @@ DEVICE void load_weights(weights &k, const float *w)
     EACH_STEP if (is_column(s)) k.of[s] = load<N>(w + column_at(s));
 }
 
-DEVICE void normalise(floats<N> (&v)[STEPS], weights &k, const float *w, T_X *y, float *rrms,
+DEVICE void normalize(floats<N> (&v)[STEPS], weights &k, const float *w, T_X *y, float *rrms,
                       float eps)
 {
     float squares = 0;
@@ -44,10 +44,10 @@ rmsnorm(T_X *y, float *rrms, const T_X *x, const float *w, float eps, i64 rows)
     weights k;
     EACH_STEP if (is_column(s)) v[s] = load<N>(x + row * COLUMNS + column_at(s));
     if (EARLY) load_weights(k, w);
-    normalise(v, k, w, y + row * COLUMNS, rrms + row, eps);
+    normalize(v, k, w, y + row * COLUMNS, rrms + row, eps);
 }
 
-/* sums may be a. The rounded sums are normalised. */
+/* sums may be a. The rounded sums are normalized. */
 KERNEL_MIN(ROW_THREADS, 1)
 add_rmsnorm(T_X *sums, T_X *y, float *rrms, const T_X *a, const T_X *b, const float *w, float eps,
             i64 rows)
@@ -68,5 +68,5 @@ add_rmsnorm(T_X *sums, T_X *y, float *rrms, const T_X *a, const T_X *b, const fl
         EACH_ELEMENT v[s][e] = to_float(to<T_X>(v[s][e] + branch[s][e]));
         store<N>(sums + first + column_at(s), v[s]);
     }
-    normalise(v, k, w, y + first, rrms + row, eps);
+    normalize(v, k, w, y + first, rrms + row, eps);
 }

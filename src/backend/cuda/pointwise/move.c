@@ -78,23 +78,23 @@ static int64_t parts_word(int n, const struct type *part)
 }
 
 static struct cuda_launch *parts_launch(struct cuda_launches *l, const char *entry,
-                                        const struct type *whole, int64_t word)
+                                        const struct type *joined, int64_t word)
 {
-    int64_t words = type_bytes(whole) / word, per_block = THREADS * TIMES;
+    int64_t words = type_bytes(joined) / word, per_block = THREADS * TIMES;
     struct cuda_launch *k = launch_add(l, "parts.cu", entry, ceil_div(words, per_block), THREADS);
     launch_define(k, "WORD", word);
     return k;
 }
 
 /* The number of words, the end of each part, and the words of a row. */
-static void parts_shape(struct cuda_launch *k, const struct type *whole, int n,
+static void parts_shape(struct cuda_launch *k, const struct type *joined, int n,
                         const struct type *part, int64_t word)
 {
     static const char *const ends[MAX_PARTS] = {"end0", "end1", "end2", "columns"};
     int64_t end = 0;
-    arg_u32(k, "n", type_bytes(whole) / word);
+    arg_u32(k, "n", type_bytes(joined) / word);
     for (int i = 0; i < MAX_PARTS; i++) {
-        if (i < n) end += type_columns(&part[i]) * dtype_size(whole->dtype) / word;
+        if (i < n) end += type_columns(&part[i]) * dtype_size(joined->dtype) / word;
         arg_u32(k, ends[i], end);
     }
 }
@@ -125,9 +125,9 @@ static bool few_words(const struct type *packed, const struct type *heads)
 static bool fits_parts(const struct kernel_call *c)
 {
     bool apart = c->n_in == 1;
-    const struct type *whole = apart ? &c->in_type[0] : &c->out_type[0];
+    const struct type *joined = apart ? &c->in_type[0] : &c->out_type[0];
     int64_t word = apart ? parts_word(c->n_out, c->out_type) : parts_word(c->n_in, c->in_type);
-    return type_bytes(whole) / word < INT32_MAX;
+    return type_bytes(joined) / word < INT32_MAX;
 }
 static bool fits_split(const struct kernel_call *c)
 {

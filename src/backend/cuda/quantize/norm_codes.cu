@@ -1,6 +1,6 @@
 /* norm_codes.cu - residual sums and 8-bit codes of their layer norms: s = a + dropout(b), and the
  * codes of y = (s - mean) rstd w + bias, in row order and transposed, with their amax. y is rounded
- * to bf16 first, so the codes are the same as from norm_bf16.cu followed by quantise.cu.
+ * to bf16 first, so the codes are the same as from norm_bf16.cu followed by quantize.cu.
  *
  * COLUMNS, LANES (norm_bf16.cuh); BIAS, DROPOUT: 0 or 1; E4M3: 1, or 0 for e5m2. ROWS: 16 or 32.
  * rows is a multiple of 16. Bound by memory: a, b, s and two codes: 8 bytes per element (two
@@ -9,9 +9,9 @@
  * A block has ROWS rows, a warp several in turn. A row stays in registers; its codes go to memory
  * and, in row order, to shared memory. At the end a thread transposes a chunk of 16 rows of four
  * columns and writes four runs of 16 bytes. The chunks of a column belong to neighbouring lanes and
- * start in different banks. The scale is known before, as in quantise.cu. */
+ * start in different banks. The scale is known before, as in quantize.cu. */
 #include "norm_bf16_row.cuh"
-#include "quantise.cuh"
+#include "quantize.cuh"
 
 enum { THREADS = 256, WARPS = THREADS / WARP, TOGETHER = WARPS * ROWS_OF_WARP };
 enum { CHUNK = 16, CHUNKS = ROWS / CHUNK };
@@ -56,7 +56,7 @@ DEVICE void put_columns(const u32 *tile, u8 *transposed, int top, int rows)
 }
 
 KERNEL_MIN(THREADS, STEPS > 3 ? 3 : 4)
-quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf16 *sums,
+quantize_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf16 *sums,
                        float *mean, float *rstd, const bf16 *a, const int *step, const bf16 *b,
                        const float *w,
 #if BIAS
@@ -86,7 +86,7 @@ quantise_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf1
         if (there) EACH_STEP store_eight(sums + at + column_at(s), v.step[s]);
         const statistics of = statistics_of(v, eps);
         EACH_STEP {
-            const eight y = normalised(v, s, of, p);
+            const eight y = normalized(v, s, of, p);
             const uint2 two =
                 make_uint2(four_codes(y.w[0], y.w[1], factor), four_codes(y.w[2], y.w[3], factor));
             *(uint2 *)(tile + row_at(r) + column_at(s) / 4) = two;

@@ -9,7 +9,7 @@ struct communicator;
 struct jit;
 struct nccl;
 struct tracer;
-struct cleared;
+struct workspace_pool;
 
 /* GPU `number` of this machine; a failure says why it cannot be used. */
 enum status cuda_find(int number, CUdevice *ret);
@@ -32,8 +32,9 @@ void cuda_count_choosing(void *context, int64_t ns);
 struct jit *cuda_jit(const void *context);
 /* NULL if no trace was begun yet. */
 struct tracer *cuda_tracer(const void *context);
-/* The pool of workspaces (cleared.h), NULL before the first capture; and a piece of the pool. */
-struct cleared **cuda_cleared(void *context);
-void *cuda_cleared_piece(void *context, int64_t bytes);
+/* The pool of workspaces (workspace_pool.h), NULL before the first capture; and a piece of the
+ * pool. */
+struct workspace_pool **cuda_workspace_pool(void *context);
+void *cuda_workspace_piece(void *context, int64_t bytes);
 
 #endif

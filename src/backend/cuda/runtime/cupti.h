@@ -1,9 +1,9 @@
 /* cupti.h - CUPTI's records of kernels, copies and memsets, and of the API calls that launched
  * them.
  *
- * The activity kind CONCURRENT_KERNEL does not serialise kernels. API calls are recorded because
+ * The activity kind CONCURRENT_KERNEL does not serialize kernels. API calls are recorded because
  * otherwise CUPTI does not attach the mark (an external correlation id) to them; calls made by a
- * library also get the mark. CUPTI is never finalised, because some versions record nothing after
+ * library also get the mark. CUPTI is never finalized, because some versions record nothing after
  * that. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_CUPTI_H
 #define BACKEND_CUDA_RUNTIME_CUPTI_H

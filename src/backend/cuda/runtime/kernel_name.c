@@ -10,7 +10,7 @@ struct builder {
     size_t used;
 };
 
-static void add(struct builder *w, const char *text, size_t n)
+static void add_text(struct builder *w, const char *text, size_t n)
 {
     size_t left = sizeof w->text - 1 - w->used;
     if (n > left) n = left;
@@ -37,13 +37,13 @@ static void add_scopes(struct builder *w, const char **at)
     static const char nameless[] = "_GLOBAL__N_";
     const char *word;
     if (!strncmp(*at, "St", 2)) {
-        add(w, "std", 3);
+        add_text(w, "std", 3);
         *at += 2;
     }
     for (size_t n; (n = source_name(at, &word));) {
         if (!strncmp(word, nameless, sizeof nameless - 1)) continue;
-        if (w->used) add(w, "::", 2);
-        add(w, word, n);
+        if (w->used) add_text(w, "::", 2);
+        add_text(w, word, n);
     }
 }
 
@@ -58,9 +58,9 @@ static void add_mangled(struct builder *w, const char *name)
     if (*at++ != 'I') return;
     size_t n = source_name(&at, &word);
     if (!n) return;
-    add(w, "<", 1);
-    add(w, word, n);
-    add(w, ">", 1);
+    add_text(w, "<", 1);
+    add_text(w, word, n);
+    add_text(w, ">", 1);
 }
 
 void kernel_name_short(const char *name, char ret[ACTIVITY_NAME])

@@ -160,14 +160,14 @@ static int reasons_of(unsigned long long bits)
 {
     /* NVML's bits in order; bit 0 means that the GPU is idle, which slows nothing. */
     static const int reason[] = {-1,
-                                 THROTTLE_SET,
+                                 THROTTLE_USER,
                                  THROTTLE_POWER,
                                  THROTTLE_HARDWARE,
-                                 THROTTLE_NEIGHBOUR,
+                                 THROTTLE_SYNC,
                                  THROTTLE_HEAT,
                                  THROTTLE_HEAT,
                                  THROTTLE_BRAKE,
-                                 THROTTLE_SET};
+                                 THROTTLE_USER};
     int reasons = 0;
     for (int i = 1; i < COUNT_OF(reason); i++)
         if (bits >> i & 1) reasons |= 1 << reason[i];
@@ -249,9 +249,9 @@ static void find_others(const struct nvml_gpu *g, struct device_sample *s)
         pid_t pid = (pid_t)process[i].pid;
         own |= pid == getpid();
         if (pid == getpid() || pid == getppid()) continue;
-        if (!others++) s->other = pid;
+        if (!others++) s->other_pid = pid;
     }
-    if (own) s->others = others;
+    if (own) s->other_programs = others;
 }
 
 enum status nvml_sample(struct nvml_gpu *g, CUdevice handle, struct device_sample *ret)

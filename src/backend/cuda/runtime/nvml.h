@@ -1,5 +1,5 @@
 /* nvml.h - NVML, the driver's telemetry library, opened at run time. Training does not need it;
- * without it clock, power and utilisation are unknown.
+ * without it clock, power and utilization are unknown.
  *
  * Some toolkits lack NVML's header, so nvml.c repeats the few declarations that it uses, which hold
  * for all drivers from CUDA 12 on. If the driver lacks a function, only its value is missing. */

@@ -1,9 +1,9 @@
 #include "backend/cuda/runtime/recording.h"
 
-#include "backend/cuda/runtime/cleared.h"
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/tracer.h"
+#include "backend/cuda/runtime/workspace_pool.h"
 #include "base/heap.h"
 
 #include <stdlib.h>
@@ -15,10 +15,10 @@ struct recording {
 
 enum status cuda_capture_begin(void *context)
 {
-    cleared_begin(cuda_cleared(context));
+    workspace_pool_begin(cuda_workspace_pool(context));
     CUresult r = cuda_driver(NULL)->cuStreamBeginCapture(cuda_stream(context),
                                                          CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    if (r != CUDA_SUCCESS) cleared_end(*cuda_cleared(context), NULL, NULL, 0, NULL);
+    if (r != CUDA_SUCCESS) workspace_pool_end(*cuda_workspace_pool(context), NULL, NULL, 0, NULL);
     TRY(cuda_check(r, "capture a run"));
     tracer_capture_begin(cuda_tracer(context));
     return ST_OK;
@@ -53,7 +53,8 @@ static enum status instantiate(void *context, CUgraph graph, struct recording *r
 {
     struct nodes all = {0};
     enum status st = list_nodes(graph, &all);
-    cleared_end(*cuda_cleared(context), graph, all.node, st == ST_OK ? all.n : 0, all.needless);
+    workspace_pool_end(*cuda_workspace_pool(context), graph, all.node, st == ST_OK ? all.n : 0,
+                       all.needless);
     ret->number = tracer_capture_end(cuda_tracer(context), st == ST_OK ? all.node : NULL,
                                      all.needless, all.n);
     if (st == ST_OK) st = remove_needless(&all);
@@ -75,7 +76,7 @@ enum status cuda_capture_end(void *context, void **ret_recording)
     enum status st =
         cuda_check(d->cuStreamEndCapture(cuda_stream(context), &graph), "capture a run");
     if (st != ST_OK) {
-        cleared_end(*cuda_cleared(context), NULL, NULL, 0, NULL);
+        workspace_pool_end(*cuda_workspace_pool(context), NULL, NULL, 0, NULL);
         tracer_capture_end(cuda_tracer(context), NULL, NULL, 0);
         return st;
     }

@@ -155,7 +155,7 @@ enum status text_kernel_resources(void *context, void *kernel, const struct kern
                                      .local_bytes = local,
                                      .blocks = blocks,
                                      .warps = blocks * ((threads + WARP - 1) / WARP),
-                                     .most_warps = sm.threads / WARP};
+                                     .max_warps = sm.threads / WARP};
     /* If the rule disagrees with the driver, the rule is wrong, and no limit is named. */
     const char *limit;
     if (sm_resident(&sm, threads, registers, ret->shared_bytes, &limit) == blocks)

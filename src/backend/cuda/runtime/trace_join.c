@@ -77,7 +77,7 @@ static const struct trace_call *call_of(const struct trace_input *in, uint32_t c
 static void match_calls(const struct trace_input *in, struct trace *t, struct misfit *m)
 {
     for (int64_t i = 0; i < in->records; i++) {
-        if (in->record[i].played) continue;
+        if (in->record[i].replayed) continue;
         const struct trace_call *c = call_of(in, in->record[i].call);
         if (c)
             t->activity[i].mark = c->mark;
@@ -88,17 +88,17 @@ static void match_calls(const struct trace_input *in, struct trace *t, struct mi
 
 static int64_t next_played(const struct trace_input *in, int64_t i)
 {
-    while (i < in->records && !in->record[i].played) i++;
+    while (i < in->records && !in->record[i].replayed) i++;
     return i;
 }
 
 /* Assigns n activities from index `from` on; `mark` may be NULL. Returns the next index. */
 static int64_t assign(const struct trace_input *in, struct trace *t, int64_t from, int64_t n,
-                      int64_t play, const int *mark)
+                      int64_t replay, const int *mark)
 {
     for (int64_t k = 0; k < n; k++, from++) {
         from = next_played(in, from);
-        t->activity[from].play = (int)play;
+        t->activity[from].replay = (int)replay;
         if (mark) t->activity[from].mark = mark[k];
         t->activity[from].unmatched = !mark;
     }
@@ -117,10 +117,10 @@ static int64_t group_from(const struct trace_input *in, int64_t from)
 }
 
 /* The replay that the call launched; NO_REPLAY: there is no record of it. */
-static int64_t play_of(const struct trace_input *in, uint32_t call)
+static int64_t replay_of(const struct trace_input *in, uint32_t call)
 {
     const struct trace_call *c = call_of(in, call);
-    return c && c->play < in->plays ? c->play : NO_REPLAY;
+    return c && c->replay < in->replays ? c->replay : NO_REPLAY;
 }
 
 static int64_t after_group(const struct trace_input *in, int64_t from)
@@ -133,13 +133,14 @@ static int64_t after_group(const struct trace_input *in, int64_t from)
 static bool numbers_are_distinct(const struct trace_input *in)
 {
     int64_t known = 0, found = 0, last = NO_REPLAY;
-    for (int64_t p = 0; p < in->plays; p++) known += in->play[p].mark && in->play[p].activities > 0;
+    for (int64_t p = 0; p < in->replays; p++)
+        known += in->replay[p].mark && in->replay[p].activities > 0;
     for (int64_t i = next_played(in, 0); i < in->records; i = after_group(in, i)) {
-        int64_t play = play_of(in, in->record[i].call);
-        if (play == NO_REPLAY) continue;
-        if (play <= last) return false;
-        last = play;
-        found += in->play[play].mark != NULL;
+        int64_t replay = replay_of(in, in->record[i].call);
+        if (replay == NO_REPLAY) continue;
+        if (replay <= last) return false;
+        last = replay;
+        found += in->replay[replay].mark != NULL;
     }
     return found == known;
 }
@@ -147,10 +148,10 @@ static bool numbers_are_distinct(const struct trace_input *in)
 static void match_group(const struct trace_input *in, struct trace *t, int64_t from,
                         struct misfit *m)
 {
-    int64_t found = group_from(in, from), play = play_of(in, in->record[from].call);
-    const struct trace_play *p = play == NO_REPLAY ? NULL : &in->play[play];
+    int64_t found = group_from(in, from), replay = replay_of(in, in->record[from].call);
+    const struct trace_replay *p = replay == NO_REPLAY ? NULL : &in->replay[replay];
     bool fits = p && p->mark && p->activities == found;
-    assign(in, t, from, found, play, fits ? p->mark : NULL);
+    assign(in, t, from, found, replay, fits ? p->mark : NULL);
     if (!p) {
         m->without_call += found;
     } else if (!p->mark) {
@@ -164,14 +165,14 @@ static void match_group(const struct trace_input *in, struct trace *t, int64_t f
 static void match_plays(const struct trace_input *in, struct trace *t, struct misfit *m)
 {
     int64_t wanted = 0, found = 0, from = 0;
-    for (int64_t p = 0; p < in->plays; p++) {
-        m->unknown += in->play[p].mark == NULL;
-        wanted += in->play[p].activities;
+    for (int64_t p = 0; p < in->replays; p++) {
+        m->unknown += in->replay[p].mark == NULL;
+        wanted += in->replay[p].activities;
     }
-    for (int64_t i = 0; i < in->records; i++) found += in->record[i].played;
+    for (int64_t i = 0; i < in->records; i++) found += in->record[i].replayed;
     if (!m->unknown && found == wanted) {
-        for (int64_t p = 0; p < in->plays; p++)
-            from = assign(in, t, from, in->play[p].activities, p, in->play[p].mark);
+        for (int64_t p = 0; p < in->replays; p++)
+            from = assign(in, t, from, in->replay[p].activities, p, in->replay[p].mark);
     } else if (numbers_are_distinct(in)) {
         for (int64_t i = next_played(in, 0); i < in->records; i = after_group(in, i))
             match_group(in, t, i, m);
@@ -270,7 +271,7 @@ void trace_join(struct trace_input *in, struct trace *ret, struct arena *a)
         const struct name *n = name_of(&names, r->kind, r->name);
         ret->activity[i] = (struct activity){.kind = r->kind,
                                              .mark = NO_MARK,
-                                             .play = NO_REPLAY,
+                                             .replay = NO_REPLAY,
                                              .name = n->name,
                                              .short_name = n->short_name,
                                              .start_ns = r->start_ns,

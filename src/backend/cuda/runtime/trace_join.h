@@ -9,7 +9,7 @@ struct arena;
 
 struct trace_record {
     enum activity_kind kind;
-    bool played;   /* part of a graph replay */
+    bool replayed; /* part of a graph replay */
     uint32_t call; /* the number of the call that launched it, or its graph */
     const char *name;
     int64_t start_ns, end_ns, bytes;
@@ -20,11 +20,11 @@ enum { NO_REPLAY = -1 };
 struct trace_call {
     uint32_t call;
     int mark;
-    int play; /* number of the replay in this trace, else NO_REPLAY */
+    int replay; /* number of the replay in this trace, else NO_REPLAY */
 };
 
 /* One replay of a graph: the marks of its activities; NULL: unknown. */
-struct trace_play {
+struct trace_replay {
     const int *mark;
     int64_t activities;
 };
@@ -34,8 +34,8 @@ struct trace_input {
     int64_t records;
     struct trace_call *call; /* trace_join sorts them */
     int64_t calls;
-    const struct trace_play *play; /* in launch order */
-    int64_t plays;
+    const struct trace_replay *replay; /* in launch order */
+    int64_t replays;
     struct api_call *api; /* `thread`: any id; trace_join numbers the threads from 0 */
     int64_t apis;
 };

@@ -30,8 +30,8 @@ struct tracer {
     int bounds, bounds_capacity;
     struct recorded *recorded;
     int recordings, recordings_capacity;
-    int *played; /* the number of the graph of each replay */
-    int plays, plays_capacity;
+    int *replayed; /* the number of the graph of each replay */
+    int replays, replays_capacity;
 };
 
 enum status tracer_begin(struct tracer **t, CUstream stream)
@@ -41,7 +41,7 @@ enum status tracer_begin(struct tracer **t, CUstream stream)
     (*t)->stream = stream;
     (*t)->on = true;
     (*t)->mark = -1;
-    (*t)->plays = 0;
+    (*t)->replays = 0;
     (*t)->ran = false;
     return ST_OK;
 }
@@ -148,9 +148,9 @@ int tracer_capture_end(struct tracer *t, const CUgraphNode *node, const bool *wi
 void tracer_replay_begin(struct tracer *t, int recording)
 {
     if (!t || !t->on) return;
-    cupti_replay(t->plays);
-    ARENA_GROW(&t->arena, t->played, t->plays, t->plays_capacity);
-    t->played[t->plays++] = recording;
+    cupti_replay(t->replays);
+    ARENA_GROW(&t->arena, t->replayed, t->replays, t->replays_capacity);
+    t->replayed[t->replays++] = recording;
     t->ran = true;
 }
 
@@ -161,15 +161,15 @@ void tracer_replay_end(struct tracer *t)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static const struct trace_play *list_plays(const struct tracer *t, struct arena *a)
+static const struct trace_replay *list_replays(const struct tracer *t, struct arena *a)
 {
-    struct trace_play *play = ARENA_NEW(a, struct trace_play, t->plays);
-    for (int i = 0; i < t->plays; i++) {
-        if (t->played[i] == RECORDING_UNKNOWN) continue;
-        const struct recorded *r = &t->recorded[t->played[i]];
-        play[i] = (struct trace_play){r->mark, r->activities};
+    struct trace_replay *replay = ARENA_NEW(a, struct trace_replay, t->replays);
+    for (int i = 0; i < t->replays; i++) {
+        if (t->replayed[i] == RECORDING_UNKNOWN) continue;
+        const struct recorded *r = &t->recorded[t->replayed[i]];
+        replay[i] = (struct trace_replay){r->mark, r->activities};
     }
-    return play;
+    return replay;
 }
 
 static void report_dropped(struct trace *t, int64_t dropped, struct arena *a)
@@ -192,8 +192,8 @@ enum status tracer_end(struct tracer *t, struct trace *ret, struct arena *a)
         return fail(ST_UNSUPPORTED,
                     "CUPTI recorded no kernels although some ran: another profiler may be attached "
                     "to this process");
-    in.play = list_plays(t, a);
-    in.plays = t->plays;
+    in.replay = list_replays(t, a);
+    in.replays = t->replays;
     trace_join(&in, ret, a);
     report_dropped(ret, dropped, a);
     cupti_version(version);

@@ -1,6 +1,6 @@
 /* 06_async.cu - cp.async: the next tile is on its way while this one is multiplied.
  *
- * There is room for two tiles of keys and two of values. Before a block multiplies a tile, it
+ * Shared memory holds two tiles of keys and two of values. Before a block multiplies a tile, it
  * starts the copies of the next tile, which need no registers. Blocks with the most keys start
  * first, so that the last wave of blocks is short. */
 #include "lab/attention/gpu/fragments.cuh"
@@ -20,7 +20,7 @@ KERNEL_MIN(128, 3) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 t
 {
     __shared__ __align__(128) u8 keys[2 * TILE_BYTES], values[2 * TILE_BYTES];
     i64 i0 = (i64)(gridDim.x - 1 - blockIdx.x) * TILE, pitch = 3 * heads * D;
-    int left = (int)tokens, seen = (int)keys_of(i0, tokens), room = 0; /* from this tile on */
+    int left = (int)tokens, seen = (int)keys_of(i0, tokens), buffer = 0; /* from this tile on */
     int end = (int)keys_of_all(i0, TILE, tokens);
     u32 at_keys = shared_address(keys), at_values = shared_address(values), q[4][4];
     const ELEMENT *k = token(x, 1, blockIdx.y, 0, heads, tokens);
@@ -34,16 +34,16 @@ KERNEL_MIN(128, 3) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 t
     __syncthreads();
     load_queries(q, at_keys + TILE_BYTES);
 #pragma unroll 1
-    for (; end > 0; end -= TILE, seen -= TILE, room ^= TILE_BYTES) {
+    for (; end > 0; end -= TILE, seen -= TILE, buffer ^= TILE_BYTES) {
         cp_async_wait<0>();
         __syncthreads(); /* all copies of this tile have arrived; the one before was used */
         k += TILE * pitch, left -= TILE;
         if (end > TILE) {
-            start_tile(at_keys + (room ^ TILE_BYTES), k, pitch, left);
-            start_tile(at_values + (room ^ TILE_BYTES), k + heads * D, pitch, left);
+            start_tile(at_keys + (buffer ^ TILE_BYTES), k, pitch, left);
+            start_tile(at_values + (buffer ^ TILE_BYTES), k + heads * D, pitch, left);
             cp_async_commit();
         }
-        take_in(r, q, at_keys + room, at_values + room, seen);
+        take_in(r, q, at_keys + buffer, at_values + buffer, seen);
     }
     finish(r, result(y, blockIdx.y, i0, heads, tokens), heads * D, tokens - i0);
 }

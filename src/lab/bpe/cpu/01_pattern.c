@@ -7,7 +7,7 @@
 #include "text/unicode.h"
 
 /* The end of the run of characters of one class that begins at `at`. */
-static int64_t run(const char *text, int64_t bytes, int64_t at, enum text_class class)
+static int64_t end_of_run(const char *text, int64_t bytes, int64_t at, enum text_class class)
 {
     int n;
     while (at < bytes && unicode_next(text + at, bytes - at, &n) == class) at += n;
@@ -24,10 +24,10 @@ static int64_t piece(const char *text, int64_t bytes, int64_t from)
     }
     int64_t after_blank = from + (text[from] == ' ');
     for (int i = 0; i < COUNT_OF(classes); i++) {
-        int64_t end = run(text, bytes, after_blank, classes[i]);
+        int64_t end = end_of_run(text, bytes, after_blank, classes[i]);
         if (end > after_blank) return end;
     }
-    int64_t end = run(text, bytes, from, CLASS_SPACE), last = from;
+    int64_t end = end_of_run(text, bytes, from, CLASS_SPACE), last = from;
     if (end == bytes) return end;
     for (int64_t at = from; at < end;) {
         int n;

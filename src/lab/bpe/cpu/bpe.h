@@ -4,8 +4,8 @@
 
 #include "lab/bpe/bpe.h"
 #include "lab/cpu.h"
+#include "text/bpe_long.h"
 #include "text/split.h"
-#include "text/walk.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ INLINE void put_ranks(const struct bpe_input *x, const uint32_t *rank, int64_t n
 
 /* Byte pair encoding by its definition: looks up all pairs, joins the pair of the earliest merge,
  * and repeats this until no pair can be joined. Pieces of more than BPE_SHORT_MOST bytes use
- * walk_merge, since they would take too long. */
+ * bpe_long_merge, since they would take too long. */
 INLINE void put_naive(const struct bpe_input *x, const char *text, int64_t bytes,
                       struct bpe_output *ret)
 {
@@ -26,7 +26,7 @@ INLINE void put_naive(const struct bpe_input *x, const char *text, int64_t bytes
     int64_t n = bytes;
     if (bytes > BPE_SHORT_MOST) {
         at = ret->scratch;
-        n = walk_merge(x->walk, text, bytes, at);
+        n = bpe_long_merge(x->bpe_long, text, bytes, at);
     }
     for (int64_t i = 0; i < n && at == token; i++) token[i] = (uint8_t)text[i];
     while (at == token) {
@@ -51,7 +51,7 @@ INLINE void put_ranked(const struct bpe_input *x, const char *text, int64_t byte
                        struct bpe_output *ret)
 {
     int64_t n = bytes <= BPE_SHORT_MOST ? bpe_merge_short(x->bpe, text, (int)bytes, ret->scratch)
-                                        : walk_merge(x->walk, text, bytes, ret->scratch);
+                                        : bpe_long_merge(x->bpe_long, text, bytes, ret->scratch);
     put_ranks(x, ret->scratch, n, ret);
 }
 

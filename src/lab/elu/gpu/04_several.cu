@@ -3,7 +3,7 @@
  * Each thread loads 16 elements, 16 bytes at a time, before it computes, so memory delivers the
  * next elements while the thread computes the first. The many warps of a multiprocessor already
  * overlap loads and arithmetic in this way, so expect little gain. If registers or shared memory
- * leave room for only a few warps, such loads are what keeps memory busy. KERNEL_MIN allows 64
+ * leave space for only a few warps, such loads are what keeps memory busy. KERNEL_MIN allows 64
  * registers, since the compiler would otherwise save registers and load later. */
 #include "rows.cuh"
 

@@ -2,7 +2,7 @@
  *
  * Until now a block loads, waits, multiplies and waits again: memory and tensor cores take turns.
  * cp.async copies 16 bytes from memory to shared memory without a register, so a block can start
- * the copies of tiles ahead of time. There is room for STAGES tiles: one is multiplied while the
+ * the copies of tiles ahead of time. Shared memory holds STAGES tiles: one is multiplied while the
  * others are copied. With two stages, the latency of memory must fit into the time of multiplying
  * one tile; with four stages, into the time of three tiles.
  * One barrier per tile suffices. After it the tile has arrived for all warps, and no warp reads the

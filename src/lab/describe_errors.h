@@ -1,6 +1,6 @@
-/* wrong.h - describes where the output of a rung differs from the solution. */
-#ifndef LAB_WRONG_H
-#define LAB_WRONG_H
+/* describe_errors.h - describes where the output of a rung differs from the solution. */
+#ifndef LAB_DESCRIBE_ERRORS_H
+#define LAB_DESCRIBE_ERRORS_H
 
 #include "base/arena.h"
 #include "lab/lab.h"
@@ -14,8 +14,8 @@ struct lab_where {
  * is the last tile guarded?" An element counts as wrong if its error is more than 8 times the
  * allowed root mean square error; if none is, the words say that all elements are a little off.
  * `norm` is the number that errors are divided by, `allowed` the allowed relative error by norm. */
-struct lab_where lab_wrong_words(const struct lab_problem *p, const double *y,
-                                 const double *expected, double norm, double allowed,
-                                 struct arena *a);
+struct lab_where lab_describe_errors(const struct lab_problem *p, const double *y,
+                                     const double *expected, double norm, double allowed,
+                                     struct arena *a);
 
 #endif

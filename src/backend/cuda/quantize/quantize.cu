@@ -1,4 +1,4 @@
-/* quantise.cu - 8-bit codes of a matrix (rows, columns), in row order and transposed, and its amax:
+/* quantize.cu - 8-bit codes of a matrix (rows, columns), in row order and transposed, and its amax:
  * of x, gelu(x), or x gelu'(y), as OF is X, GELU or GELU_GRAD (TANH: GELU's approximation).
  *
  * T_X: float or bf16. E4M3: 1, or 0 for e5m2. WARPS: 4 or 8. WHOLE: 1 if all tiles are complete.
@@ -15,7 +15,7 @@
  * (op_float8.c), so blocks do not wait for each other. The maximum does not depend on the order of
  * blocks; non-negative floats are in the order of their bits. */
 #include "gelu.cuh"
-#include "quantise.cuh"
+#include "quantize.cuh"
 
 #define THREADS (32 * WARPS)
 #define COLUMNS 64
@@ -90,7 +90,7 @@ DEVICE float encode(const piece &a, u8 *codes, u32 *tile, int columns, float fac
 }
 
 KERNEL_MIN(THREADS, (sizeof(T_X) == 2 ? 40 : 16) / WARPS)
-quantise(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, const int *step,
+quantize(float *amax, u8 *codes, u8 *transposed, float *scale, const T_X *x, const int *step,
          const T_X *y, int rows, int columns, int first)
 {
     __shared__ __align__(16) u32 tile[COLUMNS * WORDS];

@@ -1,4 +1,4 @@
-#include "text/walk.h"
+#include "text/bpe_long.h"
 
 #include "base/heap.h"
 
@@ -9,7 +9,7 @@
 enum { NODE_BITS = 24, ROOT = 0 };
 static const uint64_t empty = UINT64_MAX;
 
-struct bpe_walk {
+struct bpe_long {
     const struct bpe *bpe;
     pthread_mutex_t lock;
     _Atomic bool filled;
@@ -21,15 +21,15 @@ struct bpe_walk {
     uint32_t *token;
 };
 
-struct bpe_walk *walk_open(const struct bpe *b)
+struct bpe_long *bpe_long_open(const struct bpe *b)
 {
-    struct bpe_walk *w = HEAP_NEW(struct bpe_walk, 1);
+    struct bpe_long *w = HEAP_NEW(struct bpe_long, 1);
     w->bpe = b;
     pthread_mutex_init(&w->lock, NULL);
     return w;
 }
 
-void walk_close(struct bpe_walk *w)
+void bpe_long_close(struct bpe_long *w)
 {
     pthread_mutex_destroy(&w->lock);
     free(w->shorter);
@@ -41,7 +41,7 @@ void walk_close(struct bpe_walk *w)
 /* --- the trie --------------------------------------------------------------------------------- */
 
 /* The slot of the edge from `node` by `byte`, or the empty slot for it. */
-static uint64_t *find_edge(const struct bpe_walk *w, uint32_t node, uint8_t byte)
+static uint64_t *find_edge(const struct bpe_long *w, uint32_t node, uint8_t byte)
 {
     uint64_t key = (uint64_t)node << 8 | byte, most = ((uint64_t)1 << w->edge_bits) - 1;
     uint64_t i = key * 0x9e3779b97f4a7c15u >> (64 - w->edge_bits);
@@ -54,7 +54,7 @@ static uint32_t node_of(uint64_t edge)
     return edge & (((uint64_t)1 << NODE_BITS) - 1);
 }
 
-static void add_token(struct bpe_walk *w, const struct token_text *t, uint32_t rank)
+static void add_token(struct bpe_long *w, const struct token_text *t, uint32_t rank)
 {
     uint32_t node = ROOT;
     for (int i = 0; i < t->length; i++) {
@@ -69,7 +69,7 @@ static void add_token(struct bpe_walk *w, const struct token_text *t, uint32_t r
 }
 
 /* The longest token with which the text begins; each single byte is a token. */
-static uint32_t longest(const struct bpe_walk *w, const char *text, int64_t n)
+static uint32_t longest(const struct bpe_long *w, const char *text, int64_t n)
 {
     uint32_t node = ROOT, found = BPE_NONE;
     for (int64_t i = 0; i < n; i++) {
@@ -83,7 +83,7 @@ static uint32_t longest(const struct bpe_walk *w, const char *text, int64_t n)
 
 /* --- filling the tables ----------------------------------------------------------------------- */
 
-static void fill(struct bpe_walk *w)
+static void fill(struct bpe_long *w)
 {
     const struct bpe *b = w->bpe;
     int64_t nodes = 1;
@@ -103,7 +103,7 @@ static void fill(struct bpe_walk *w)
     }
 }
 
-static void fill_once(struct bpe_walk *w)
+static void fill_once(struct bpe_long *w)
 {
     if (w->filled) return;
     pthread_mutex_lock(&w->lock);
@@ -126,7 +126,7 @@ static int length_of(const struct bpe *b, uint32_t rank)
 }
 
 /* Appends the longest of `token` and its shorter prefixes that can follow the token before it. */
-static bool advance(const struct bpe_walk *w, struct walking *x, uint32_t token)
+static bool advance(const struct bpe_long *w, struct walking *x, uint32_t token)
 {
     for (; token != BPE_NONE; token = w->shorter[token]) {
         int64_t end = x->at + length_of(w->bpe, token);
@@ -140,7 +140,7 @@ static bool advance(const struct bpe_walk *w, struct walking *x, uint32_t token)
     return false;
 }
 
-int64_t walk_merge(struct bpe_walk *w, const char *text, int64_t n, uint32_t *ret)
+int64_t bpe_long_merge(struct bpe_long *w, const char *text, int64_t n, uint32_t *ret)
 {
     fill_once(w);
     struct walking x = {.left = HEAP_NEW(uint8_t, n / 8 + 1), .token = ret};

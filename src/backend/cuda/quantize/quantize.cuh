@@ -1,4 +1,4 @@
-/* quantise.cuh - 8-bit codes and their scale, for kernels that quantize matmul operands
+/* quantize.cuh - 8-bit codes and their scale, for kernels that quantize matmul operands
  * (op_float8.c). E4M3: 1, or 0 for e5m2. */
 #pragma once
 #include "device.cuh"

@@ -1,5 +1,5 @@
-/* rmsnorm_beside.cu - the gradient of an RMS norm with ADD (rmsnorm_grad.cuh), dx and dw in one
- * launch, for rows that fit in L2. T_X, COLUMNS, LANES, EACH (a whole access): norm.cuh.
+/* rmsnorm_grad_one_launch.cu - the gradient of an RMS norm with ADD (rmsnorm_grad.cuh), dx and dw
+ * in one launch, for rows that fit in L2. T_X, COLUMNS, LANES, EACH (a whole access): norm.cuh.
  *
  * r is an input, so dw, the sum of dy x r over the rows, needs no sum over a row. The first blocks
  * of the grid sum columns, two lanes 32 bytes of each row, while the other blocks compute dx. dx
@@ -56,7 +56,7 @@ DEVICE void sum_columns(float *dw, const tensors &t, const float *rrms, int colu
 }
 
 KERNEL_MIN(ROW_THREADS, 1)
-rmsnorm_grad_beside(T_X *dx, float *dw, const T_X *more, const T_X *dy, const T_X *x,
+rmsnorm_grad_one_launch(T_X *dx, float *dw, const T_X *more, const T_X *dy, const T_X *x,
                     const float *w, const float *rrms, i64 rows, int column_blocks)
 {
     const tensors t = {x, dy, more};

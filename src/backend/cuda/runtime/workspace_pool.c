@@ -1,4 +1,4 @@
-#include "backend/cuda/runtime/cleared.h"
+#include "backend/cuda/runtime/workspace_pool.h"
 
 #include "base/heap.h"
 
@@ -8,7 +8,7 @@
 /* Pieces are this large so that no two matmuls share a cache line. */
 enum { PIECE = 256, PIECES = 2048, NEIGHBOURS = 16 };
 
-struct cleared {
+struct workspace_pool {
     CUdeviceptr pool; /* 0: not available */
     int given;        /* pieces handed out in this capture */
     bool capturing;
@@ -23,11 +23,11 @@ static bool can_change(const struct cuda_driver *d)
            d->cuGraphAddDependencies && d->cuGraphDestroyNode;
 }
 
-void cleared_begin(struct cleared **c)
+void workspace_pool_begin(struct workspace_pool **c)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     if (!*c) {
-        *c = HEAP_NEW(struct cleared, 1);
+        *c = HEAP_NEW(struct workspace_pool, 1);
         if (can_change(d) && d->cuMemAlloc(&(*c)->pool, PIECE * PIECES) != CUDA_SUCCESS)
             (*c)->pool = 0;
     }
@@ -36,14 +36,14 @@ void cleared_begin(struct cleared **c)
     (*c)->capturing = (*c)->pool != 0;
 }
 
-void *cleared_piece(struct cleared *c, int64_t bytes)
+void *workspace_pool_piece(struct workspace_pool *c, int64_t bytes)
 {
     if (!c || !c->capturing || bytes < 1 || bytes > PIECE || c->given == PIECES) return NULL;
     return (void *)(c->pool + (CUdeviceptr)(PIECE * c->given++));
 }
 
 /* The piece in which the node, a memset, sets bytes to zero; -1: the node does something else. */
-static int piece_of(const struct cleared *c, CUgraphNode node)
+static int piece_of(const struct workspace_pool *c, CUgraphNode node)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -86,7 +86,7 @@ static bool bypass(CUgraph graph, CUgraphNode node)
 }
 
 /* Changes the node to clear all pieces, which are contiguous; false if the driver refuses. */
-static bool clear_all_by(struct cleared *c, CUgraphNode node)
+static bool clear_all_by(struct workspace_pool *c, CUgraphNode node)
 {
     const CUDA_MEMSET_NODE_PARAMS p = {
         .dst = c->pool, .elementSize = 4, .width = (size_t)(PIECE / 4 * c->given), .height = 1};
@@ -95,7 +95,8 @@ static bool clear_all_by(struct cleared *c, CUgraphNode node)
     return true;
 }
 
-void cleared_end(struct cleared *c, CUgraph graph, const CUgraphNode *node, size_t n, bool *ret)
+void workspace_pool_end(struct workspace_pool *c, CUgraph graph, const CUgraphNode *node, size_t n,
+                        bool *ret)
 {
     memset(c->known, 0, sizeof c->known);
     for (size_t i = 0; i < n; i++) {
@@ -111,7 +112,7 @@ void cleared_end(struct cleared *c, CUgraph graph, const CUgraphNode *node, size
     c->capturing = false;
 }
 
-void cleared_close(struct cleared *c)
+void workspace_pool_close(struct workspace_pool *c)
 {
     if (c && c->pool) cuda_driver(NULL)->cuMemFree(c->pool);
     free(c);

@@ -1,5 +1,5 @@
 /* What is available: the GPU, its driver, and the libraries that are opened at run time. */
-#include "backend/cuda/runtime/facts.h"
+#include "backend/cuda/runtime/device_facts.h"
 
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/cublaslt.h"
@@ -164,7 +164,7 @@ static void find_driver(struct device_library *l)
 {
     char release[32];
     int version = 0;
-    const struct cuda_driver *d = cuda_driver(&l->why);
+    const struct cuda_driver *d = cuda_driver(&l->unavailable_because);
     if (!d || d->cuDriverGetVersion(&version) != CUDA_SUCCESS) return;
     driver_release(release);
     snprintf(l->version, sizeof l->version, "%s%sCUDA %d.%d", release, *release ? ", " : "",
@@ -174,14 +174,14 @@ static void find_driver(struct device_library *l)
 static void find_nvrtc(struct device_library *l)
 {
     int major = 0, minor = 0;
-    const struct cuda_nvrtc *n = cuda_nvrtc(&l->why);
+    const struct cuda_nvrtc *n = cuda_nvrtc(&l->unavailable_because);
     if (n && n->nvrtcVersion(&major, &minor) == NVRTC_SUCCESS)
         snprintf(l->version, sizeof l->version, "%d.%d", major, minor);
 }
 
 static void find_cublaslt(struct device_library *l)
 {
-    int64_t v = cublaslt(&l->why) ? cublaslt_version() : 0;
+    int64_t v = cublaslt(&l->unavailable_because) ? cublaslt_version() : 0;
     if (v)
         snprintf(l->version, sizeof l->version, "%lld.%lld.%lld", (long long)(v / 10000),
                  (long long)(v / 100 % 100), (long long)(v % 100));
@@ -189,22 +189,22 @@ static void find_cublaslt(struct device_library *l)
 
 static void find_nvml(struct device_library *l)
 {
-    nvml_version(l->version, &l->why);
+    nvml_version(l->version, &l->unavailable_because);
 }
 
 static void find_cupti(struct device_library *l)
 {
-    if (cupti_available(&l->why)) cupti_version(l->version);
+    if (cupti_available(&l->unavailable_because)) cupti_version(l->version);
 }
 
 static void find_nccl(struct device_library *l)
 {
-    l->why = nccl_missing(l->version);
+    l->unavailable_because = nccl_missing(l->version);
 }
 
 /* The libraries that training runs use. The last one, CUPTI, is used only by traces. */
 static const struct library {
-    const char *name, *without;
+    const char *name, *consequence;
     bool needed;
     void (*find)(struct device_library *);
 } libraries[] = {
@@ -212,7 +212,7 @@ static const struct library {
     {"NVRTC", "kernels cannot be compiled, so no GPU can be used", true, find_nvrtc},
     {"cuBLASLt", "matmuls run on built-in kernels without tensor cores, many times slower", false,
      find_cublaslt},
-    {"NVML", "the GPU's utilisation, clock, power and temperature are unknown", false, find_nvml},
+    {"NVML", "the GPU's utilization, clock, power and temperature are unknown", false, find_nvml},
     {"NCCL", "ranks on several GPUs cannot sum their gradients", false, find_nccl},
     {"CUPTI", "profiles time kernels by events between them, with more overhead and less detail",
      false, find_cupti},
@@ -221,7 +221,8 @@ enum { OF_RUNS = COUNT_OF(libraries) - 1 };
 
 static void look(const struct library *l, struct device_library *ret)
 {
-    *ret = (struct device_library){.name = l->name, .without = l->without, .needed = l->needed};
+    *ret = (struct device_library){
+        .name = l->name, .consequence = l->consequence, .needed = l->needed};
     l->find(ret);
 }
 

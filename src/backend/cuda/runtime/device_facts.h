@@ -1,4 +1,5 @@
-/* facts.h - properties of a machine's GPUs, their driver and libraries, for struct backend. */
+/* device_facts.h - properties of a machine's GPUs, their driver and libraries, for struct
+ * backend. */
 #ifndef BACKEND_CUDA_RUNTIME_FACTS_H
 #define BACKEND_CUDA_RUNTIME_FACTS_H
 

@@ -1,16 +1,16 @@
-#include "lab/narrow.h"
+#include "lab/number_format.h"
 
 #include <math.h>
 #include <string.h>
 
 /* clang-format off */
-const struct narrow_format narrow_formats[NARROW_FORMATS] = {
-    [NARROW_FP32] = {"fp32", "float32", 8, 23, -126, 127, 0x1.fffffep127, 0x7fc00000, true, false, "cvt.rn.f32.f64"},
-    [NARROW_TF32] = {"tf32", "tf32", 8, 10, -126, 127, 0x1.ffcp127, 0x3fe00, true, false, "cvt.rn.tf32.f32"},
-    [NARROW_FP16] = {"fp16", "float16", 5, 10, -14, 15, 65504, 0x7e00, true, false, "cvt.rn.f16.f32"},
-    [NARROW_BF16] = {"bf16", "bfloat16", 8, 7, -126, 127, 0x1.fep127, 0x7fc0, true, false, "cvt.rn.bf16.f32"},
-    [NARROW_E4M3] = {"e4m3", "e4m3", 4, 3, -6, 8, 448, 0x7f, false, true, "cvt.rn.satfinite.e4m3x2.f32"},
-    [NARROW_E5M2] = {"e5m2", "e5m2", 5, 2, -14, 15, 57344, 0x7f, true, true, "cvt.rn.satfinite.e5m2x2.f32"},
+const struct number_format number_formats[NUMBER_KINDS] = {
+    [NUMBER_FP32] = {"fp32", "float32", 8, 23, -126, 127, 0x1.fffffep127, 0x7fc00000, true, false, "cvt.rn.f32.f64"},
+    [NUMBER_TF32] = {"tf32", "tf32", 8, 10, -126, 127, 0x1.ffcp127, 0x3fe00, true, false, "cvt.rn.tf32.f32"},
+    [NUMBER_FP16] = {"fp16", "float16", 5, 10, -14, 15, 65504, 0x7e00, true, false, "cvt.rn.f16.f32"},
+    [NUMBER_BF16] = {"bf16", "bfloat16", 8, 7, -126, 127, 0x1.fep127, 0x7fc0, true, false, "cvt.rn.bf16.f32"},
+    [NUMBER_E4M3] = {"e4m3", "e4m3", 4, 3, -6, 8, 448, 0x7f, false, true, "cvt.rn.satfinite.e4m3x2.f32"},
+    [NUMBER_E5M2] = {"e5m2", "e5m2", 5, 2, -14, 15, 57344, 0x7f, true, true, "cvt.rn.satfinite.e5m2x2.f32"},
 };
 /* clang-format on */
 
@@ -33,15 +33,15 @@ static int exponent_of(double x)
 }
 
 /* The distance between neighbouring numbers of the format at x, which is finite. */
-static double quantum_of(const struct narrow_format *n, double x)
+static double quantum_of(const struct number_format *n, double x)
 {
     int exponent = exponent_of(x);
     return power_of_two((exponent < n->least ? n->least : exponent) - n->fraction);
 }
 
-double narrow_round(enum narrow f, double x)
+double number_round(enum number_kind f, double x)
 {
-    const struct narrow_format *n = &narrow_formats[f];
+    const struct number_format *n = &number_formats[f];
     double size = fabs(x);
     if (size <= 2 * n->largest) {
         /* Doubles near `large` are one quantum apart, so adding it rounds to whole quanta. */
@@ -52,15 +52,15 @@ double narrow_round(enum narrow f, double x)
     return copysign(size, x);
 }
 
-int narrow_width(enum narrow f)
+int number_width(enum number_kind f)
 {
-    return 1 + narrow_formats[f].exponent + narrow_formats[f].fraction;
+    return 1 + number_formats[f].exponent + number_formats[f].fraction;
 }
 
-uint32_t narrow_bits(enum narrow f, double x)
+uint32_t number_bits(enum number_kind f, double x)
 {
-    const struct narrow_format *n = &narrow_formats[f];
-    uint32_t sign = signbit(x) ? 1u << (narrow_width(f) - 1) : 0;
+    const struct number_format *n = &number_formats[f];
+    uint32_t sign = signbit(x) ? 1u << (number_width(f) - 1) : 0;
     if (isnan(x) || (isinf(x) && !n->infinities)) return n->nan;
     if (isinf(x)) return sign | ((1u << n->exponent) - 1) << n->fraction;
     int exponent = exponent_of(x);
@@ -70,12 +70,12 @@ uint32_t narrow_bits(enum narrow f, double x)
            (significand & ((1u << n->fraction) - 1));
 }
 
-double narrow_value(enum narrow f, uint32_t bits)
+double number_value(enum number_kind f, uint32_t bits)
 {
-    const struct narrow_format *n = &narrow_formats[f];
+    const struct number_format *n = &number_formats[f];
     uint32_t fraction = bits & ((1u << n->fraction) - 1), ones = (1u << n->exponent) - 1;
     uint32_t field = bits >> n->fraction & ones;
-    double sign = bits >> (narrow_width(f) - 1) & 1 ? -1 : 1;
+    double sign = bits >> (number_width(f) - 1) & 1 ? -1 : 1;
     if (n->infinities && field == ones) return fraction ? (double)NAN : sign * INFINITY;
     int exponent = field ? n->least + (int)field - 1 : n->least;
     double significand = (field ? power_of_two(n->fraction) : 0) + fraction;
@@ -83,38 +83,38 @@ double narrow_value(enum narrow f, uint32_t bits)
     return fabs(x) > n->largest ? (double)NAN : x;
 }
 
-double narrow_spacing(enum narrow f, double x)
+double number_spacing(enum number_kind f, double x)
 {
-    return isfinite(x) ? quantum_of(&narrow_formats[f], x) : (double)NAN;
+    return isfinite(x) ? quantum_of(&number_formats[f], x) : (double)NAN;
 }
 
-double narrow_smallest_normal(enum narrow f)
+double number_smallest_normal(enum number_kind f)
 {
-    return power_of_two(narrow_formats[f].least);
+    return power_of_two(number_formats[f].least);
 }
 
-double narrow_smallest(enum narrow f)
+double number_smallest(enum number_kind f)
 {
-    return power_of_two(narrow_formats[f].least - narrow_formats[f].fraction);
+    return power_of_two(number_formats[f].least - number_formats[f].fraction);
 }
 
-const char *narrow_text(enum narrow f, double x, char buffer[NARROW_TEXT])
+const char *number_text(enum number_kind f, double x, char buffer[NUMBER_TEXT])
 {
-    uint32_t bits = narrow_bits(f, x);
-    int n = 0, first = narrow_width(f) - 1;
+    uint32_t bits = number_bits(f, x);
+    int n = 0, first = number_width(f) - 1;
     for (int i = first; i >= 0; i--) {
         buffer[n++] = bits >> i & 1 ? '1' : '0';
-        if (i == first || i == narrow_formats[f].fraction) buffer[n++] = ' ';
+        if (i == first || i == number_formats[f].fraction) buffer[n++] = ' ';
     }
     buffer[n] = '\0';
     return buffer;
 }
 
-enum narrow narrow_find(const char *word)
+enum number_kind number_find(const char *word)
 {
     int f = 0;
-    while (f < NARROW_FORMATS && strcmp(word, narrow_formats[f].name) != 0 &&
-           strcmp(word, narrow_formats[f].dtype) != 0)
+    while (f < NUMBER_KINDS && strcmp(word, number_formats[f].name) != 0 &&
+           strcmp(word, number_formats[f].dtype) != 0)
         f++;
-    return (enum narrow)f;
+    return (enum number_kind)f;
 }

@@ -1,4 +1,4 @@
-/* walk.h - encodes long fragments in time proportional to their length.
+/* bpe_long.h - encodes long fragments in time proportional to their length.
  *
  * A sequence of tokens is the byte pair encoding of a text exactly if each token is the encoding of
  * its own text, and each two neighbours are the encoding of their joined text. So the walk goes
@@ -6,19 +6,19 @@
  * token before it, the walk tries shorter ones; if none can, it steps back, and never visits that
  * place again. The idea is from the crate `bpe` of GitHub's rust-gems
  * (https://github.com/github/rust-gems/tree/main/crates/bpe). */
-#ifndef TEXT_WALK_H
-#define TEXT_WALK_H
+#ifndef TEXT_BPE_LONG_H
+#define TEXT_BPE_LONG_H
 
 #include "text/bpe.h"
 
-struct bpe_walk;
+struct bpe_long;
 
-/* The tables are filled by the first call of walk_merge, in tens of milliseconds. Threads may share
- * them. */
-struct bpe_walk *walk_open(const struct bpe *b);
-void walk_close(struct bpe_walk *w);
+/* The tables are filled by the first call of bpe_long_merge, in tens of milliseconds. Threads may
+ * share them. */
+struct bpe_long *bpe_long_open(const struct bpe *b);
+void bpe_long_close(struct bpe_long *w);
 
 /* Encodes a fragment of n > 0 bytes as at most n ranks and returns their number. */
-int64_t walk_merge(struct bpe_walk *w, const char *text, int64_t n, uint32_t *ret);
+int64_t bpe_long_merge(struct bpe_long *w, const char *text, int64_t n, uint32_t *ret);
 
 #endif

@@ -1,4 +1,4 @@
-#include "lab/room.h"
+#include "lab/memory_check.h"
 
 #include "base/free_memory.h"
 #include "base/threads.h"
@@ -27,7 +27,7 @@ static double scratch_bytes(const struct lab_bench *b, const struct lab_problem 
     return (double)scratch + (tunes ? TUNED * (double)lab_set_bytes(p) : 0);
 }
 
-enum status room_check(const char *what, const char *where, double needed, int64_t free)
+enum status memory_check(const char *what, const char *where, double needed, int64_t free)
 {
     if (free < 0 || needed <= 0.9 * (double)free) return ST_OK;
     return fail(ST_UNSUPPORTED,
@@ -35,17 +35,17 @@ enum status room_check(const char *what, const char *where, double needed, int64
                 what, needed / (1 << 30), where, (double)free / (1 << 30));
 }
 
-enum status lab_room(const struct lab_bench *b, const struct lab_problem *p, int sets,
-                     int64_t extra, struct arena *a)
+enum status memory_check_problem(const struct lab_bench *b, const struct lab_problem *p, int sets,
+                                 int64_t extra, struct arena *a)
 {
     const struct device *d = &b->device;
     const char *what =
         arena_printf(a, "%s at %s", b->ladder->name, lab_size_text(b->ladder, p->n, a));
     double device = (double)sets * ((double)lab_set_bytes(p) + (double)extra) + scratch_bytes(b, p);
     if (!d->backend->host_memory) {
-        TRY(room_check(what, "the GPU's memory", device,
-                       d->backend->devices.free_memory(d->number)));
+        TRY(memory_check(what, "the GPU's memory", device,
+                         d->backend->devices.free_memory(d->number)));
         device = 0;
     }
-    return room_check(what, "memory", host_bytes(p) + device, free_memory_bytes());
+    return memory_check(what, "memory", host_bytes(p) + device, free_memory_bytes());
 }

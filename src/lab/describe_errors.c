@@ -1,4 +1,4 @@
-#include "lab/wrong.h"
+#include "lab/describe_errors.h"
 
 #include <math.h>
 
@@ -38,9 +38,9 @@ static const char *range(const char *what, int64_t low, int64_t high, int64_t n,
     return arena_printf(a, ", all in %s from %lld on", what, (long long)low);
 }
 
-struct lab_where lab_wrong_words(const struct lab_problem *p, const double *y,
-                                 const double *expected, double norm, double allowed,
-                                 struct arena *a)
+struct lab_where lab_describe_errors(const struct lab_problem *p, const double *y,
+                                     const double *expected, double norm, double allowed,
+                                     struct arena *a)
 {
     enum { FACTOR = 8 };
     bool matrix = p->columns > 0;

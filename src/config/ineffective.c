@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-void config_note_idle(const struct config *c, int64_t begun)
+void config_log_ineffective(const struct config *c, int64_t begun)
 {
     const struct config_train *t = &c->train;
     long long most = t->max_iters, decay = t->lr_decay_iters;
