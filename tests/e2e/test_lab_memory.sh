@@ -22,6 +22,8 @@ for words in '^DRAM ' 'GB/s read' 'clock of a core, measured' ' a read, all thre
     'latency of a dependent load'; do
     grep -q -e "$words" text || fail "no '$words': $(cat text)"
 done
+grep -q '^ *4 KiB  *8 KiB  *16 KiB .* 256 KiB$' text || fail "no powers of two: $(cat text)"
+grep -q '^ *10\{1,2\} GB/s |' text || fail "no powers of ten: $(cat text)"
 grep -q '<svg' m.svg && grep -q 'working set of one thread' m.svg || fail "no picture"
 grep -q '"unit": "ns"' m.json || fail "no latency in the file"
 $STROBE report m.json --html=page.html >/dev/null || fail "no report"
