@@ -20,7 +20,11 @@ static void note(int number)
 void interrupt_catch(void)
 {
     noted = pipe_broke = 0;
-    struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
+    /* A stack of its own: generated code of oneDNN 2.6 may use the stack pointer for something else
+     * while a signal arrives, and the handler's frame would then overwrite the heap. */
+    static char room[1 << 16];
+    sigaltstack(&(stack_t){.ss_sp = room, .ss_size = sizeof room}, NULL);
+    struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART | SA_ONSTACK};
     for (int i = 0; i < COUNT_OF(caught); i++) {
         sigaction(caught[i], NULL, &before[i]);
         if (i < ALWAYS || before[i].sa_handler != SIG_IGN) sigaction(caught[i], &action, NULL);

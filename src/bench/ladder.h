@@ -2,9 +2,9 @@
  *
  * On a CPU the rungs run in interleaved rounds, so that clock drift favours none. On a GPU, or if
  * all rungs together need more than half of the memory, they run one after another. All rungs start
- * from the same weights and see the same random tokens. CPU and GPU have different ladders, but rungs with the
- * same name have the same settings. Several ranks have a third ladder, whose rungs differ in how
- * gradients are summed. */
+ * from the same weights and see the same random tokens. CPU and GPU have different ladders, but
+ * rungs with the same name have the same settings. Several ranks have a third ladder, whose rungs
+ * differ in how gradients are summed. */
 #ifndef BENCH_LADDER_H
 #define BENCH_LADDER_H
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* LEGEND_GAP: space after a name; LETTER: the width of a wide letter. */
-enum { TICKS_MOST = 8, LEGEND_ROW = 22, LEGEND_GAP = 18, LETTER = 7 };
+enum { LEGEND_ROW = 22, LEGEND_GAP = 18, LETTER = 7 };
 
 /* --- axes ------------------------------------------------------------------------------------- */
 
@@ -67,16 +67,16 @@ const char *chart_value_text(char *buffer, enum chart_unit unit, double x)
     return buffer;
 }
 
-/* Computes the positions of at most TICKS_MOST + 1 ticks; returns their number. */
-static int find_ticks(const struct chart_axis *a, double tick[TICKS_MOST + 1])
+int chart_ticks(const struct chart_axis *a, double tick[CHART_TICKS])
 {
     double step = a->is_log ? a->base : 1;
-    for (; (a->is_log ? log(a->high / a->low) / log(step) : (a->high - a->low) / step) > TICKS_MOST;
+    for (; (a->is_log ? log(a->high / a->low) / log(step) : (a->high - a->low) / step) >
+           CHART_TICKS - 1;
          step *= a->base)
         continue;
     double last = a->is_log ? a->high * 1.001 : a->high;
     int n = 0;
-    for (double t = a->low; n <= TICKS_MOST && t <= last; t = a->is_log ? t * step : t + step)
+    for (double t = a->low; n <= CHART_TICKS - 1 && t <= last; t = a->is_log ? t * step : t + step)
         tick[n++] = t;
     return n;
 }
@@ -84,9 +84,9 @@ static int find_ticks(const struct chart_axis *a, double tick[TICKS_MOST + 1])
 void chart_print_x_grid(const struct chart *c, struct markup *m)
 {
     const struct chart_axis *x = &c->x, *y = &c->y;
-    double tick[TICKS_MOST + 1];
+    double tick[CHART_TICKS];
     char text[32];
-    for (int i = 0, n = find_ticks(x, tick); i < n; i++) {
+    for (int i = 0, n = chart_ticks(x, tick); i < n; i++) {
         double at = chart_place(x, tick[i]);
         markup_printf(m, "<path class=\"chart-grid\" d=\"M%.1f %.1fV%.1f\"/>\n", at, y->at_high,
                       y->at_low);
@@ -98,9 +98,9 @@ void chart_print_x_grid(const struct chart *c, struct markup *m)
 void chart_print_y_grid(const struct chart *c, struct markup *m)
 {
     const struct chart_axis *x = &c->x, *y = &c->y;
-    double tick[TICKS_MOST + 1];
+    double tick[CHART_TICKS];
     char text[32];
-    for (int i = 0, n = find_ticks(y, tick); i < n; i++) {
+    for (int i = 0, n = chart_ticks(y, tick); i < n; i++) {
         double at = chart_place(y, tick[i]);
         markup_printf(m, "<path class=\"chart-grid\" d=\"M%.1f %.1fH%.1f\"/>\n", x->at_low, at,
                       x->at_high);

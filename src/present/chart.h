@@ -35,6 +35,9 @@ struct chart {
 double chart_place(const struct chart_axis *a, double value);
 /* Extends both ends of a logarithmic axis to powers of its base, and separates equal ends. */
 void chart_round_out(struct chart_axis *a);
+/* Computes the values at the ticks; returns their number. A logarithmic axis is rounded out. */
+enum { CHART_TICKS = 9 };
+int chart_ticks(const struct chart_axis *a, double tick[CHART_TICKS]);
 /* The buffer belongs to the caller (32 bytes suffice). */
 const char *chart_value_text(char *buffer, enum chart_unit unit, double value);
 

@@ -30,7 +30,8 @@ static void set_axes(struct grid *g, const struct plot_panel *p)
         }
     if (!(g->x.high > g->x.low)) g->x.low = 1, g->x.high = 2; /* no points, or all at one x */
     if (!(g->y.high > 0)) g->y.low = g->y.high = 1;
-    if (g->y.high < 1.01 * g->y.low) g->y.low /= 2, g->y.high *= 2;
+    chart_round_out(&g->x);
+    chart_round_out(&g->y);
 }
 
 static void put(struct grid *g, double x, double y, char letter)
@@ -83,13 +84,15 @@ static void print_edges(struct grid *g, const struct plot_panel *p, struct str *
 
 static void print_rows(const struct grid *g, struct str *s)
 {
-    enum { EVERY = 5 };
+    double tick[CHART_TICKS];
+    int ticks = chart_ticks(&g->y, tick);
     for (int row = 0; row < HEIGHT; row++) {
         char text[32] = "";
-        double value = g->y.high * pow(g->y.low / g->y.high, (double)row / (HEIGHT - 1));
         int end = WIDTH;
         while (end > 0 && g->at[row][end - 1] == ' ') end--;
-        if (row % EVERY == 0) chart_value_text(text, g->y.unit, value);
+        for (int i = 0; i < ticks; i++)
+            if (row == (int)lround(chart_place(&g->y, tick[i])))
+                chart_value_text(text, g->y.unit, tick[i]);
         int wide = 0; /* bytes minus characters; µ has two bytes */
         for (const char *c = text; *c; c++) wide += (*c & 0xc0) == 0x80;
         str_printf(s, "%*s |%.*s\n", MARGIN - 2 + wide, text, end, g->at[row]);
@@ -98,17 +101,17 @@ static void print_rows(const struct grid *g, struct str *s)
 
 static void print_x(const struct grid *g, const char *title, struct str *s)
 {
-    enum { TICKS = 5 };
-    int written = 0;
+    double tick[CHART_TICKS];
+    int written = 0, ticks = chart_ticks(&g->x, tick);
     str_printf(s, "%*s +", MARGIN - 2, "");
     for (int i = 0; i < WIDTH; i++) str_append(s, "-");
     str_printf(s, "\n%*s", MARGIN, "");
-    for (int i = 0; i < TICKS; i++) {
+    for (int i = 0; i < ticks; i++) {
         char text[32];
-        double share = (double)i / (TICKS - 1);
-        chart_value_text(text, g->x.unit, g->x.low * pow(g->x.high / g->x.low, share));
-        int bytes = (int)strlen(text), at = (int)(share * (WIDTH - bytes)) - written;
-        if (at < (i > 0)) continue;
+        chart_value_text(text, g->x.unit, tick[i]);
+        int bytes = (int)strlen(text), place = (int)lround(chart_place(&g->x, tick[i]));
+        int at = (int)min_i64(max_i64(place - bytes / 2, 0), WIDTH - bytes) - written;
+        if (at < (i > 0)) continue; /* no space */
         str_printf(s, "%*s%s", at, "", text);
         written += at + bytes;
     }

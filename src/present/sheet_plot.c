@@ -119,7 +119,8 @@ void sheet_print_bars(const struct sheet_table *t, struct markup *out, struct ar
 {
     enum { HEAD = 44, ROW = 26, BAR = 16, LABEL = 170, TRACK = 460, WIDTH = LABEL + TRACK + 110 };
     const struct table *x = &t->table;
-    int y = find(x, t->chart.y), rows = 0;
+    const char **way = ARENA_NEW(a, const char *, x->rows + 1);
+    int y = find(x, t->chart.y), rows = 0, ways = 0;
     double most = 0, scale = scales[t->chart.unit];
     for (int row = 0; row < x->rows; row++) {
         const struct table_cell *c = table_at(x, row, y);
@@ -131,13 +132,17 @@ void sheet_print_bars(const struct sheet_table *t, struct markup *out, struct ar
     for (int row = 0, at = 0; row < x->rows; row++) {
         const struct table_cell *c = table_at(x, row, y);
         char text[32];
+        /* Of several labels the first decides: the same way has one color in every group. */
+        int color = at;
+        if (t->chart.labels > 1)
+            color = index_in(way, &ways, x->rows, text_at(x, row, find(x, t->chart.label[0])));
         double top = HEAD + ROW * at, width = most > 0 ? TRACK * c->number / most : 0;
         if (!c->text) continue;
         svg_text(out, "", LABEL - 10, top + BAR - 3, "end", label_of(t, row, a));
         markup_printf(out,
                       "<rect class=\"chart-layer\" x=\"%d\" y=\"%.1f\" width=\"%.1f\" "
                       "height=\"%d\" style=\"--c: var(--%s)\"/>\n",
-                      LABEL, top, width, BAR, arena_printf(a, "run-%d", at % PLOT_COLORS));
+                      LABEL, top, width, BAR, arena_printf(a, "run-%d", color % PLOT_COLORS));
         svg_text(out, "chart-soft", LABEL + width + 8, top + BAR - 3, "start",
                  chart_value_text(text, units[t->chart.unit], scale * c->number));
         at++;

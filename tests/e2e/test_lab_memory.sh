@@ -22,6 +22,8 @@ for words in '^DRAM ' 'GB/s read' 'clock of a core, measured' ' a read, all thre
     'latency of a dependent load'; do
     grep -q -e "$words" text || fail "no '$words': $(cat text)"
 done
+grep -q '^ *4 KiB  *8 KiB  *16 KiB .* 256 KiB$' text || fail "no powers of two: $(cat text)"
+grep -q '^ *10\{1,2\} GB/s |' text || fail "no powers of ten: $(cat text)"
 grep -q '<svg' m.svg && grep -q 'working set of one thread' m.svg || fail "no picture"
 grep -q '"unit": "ns"' m.json || fail "no latency in the file"
 $STROBE report m.json --html=page.html >/dev/null || fail "no report"
@@ -57,7 +59,8 @@ $info >info && grep -q 'measured 20..-..-.. by strobe lab memory' info || fail "
 # A restricted run replaces none that was whole.
 sed -i 's/"doubt": 2/"doubt": 0/; s/"date": "20../"date": "1999/' cache/strobe/memory.json
 STROBE_LOG=info $STROBE lab memory --device=cpu --largest=256KiB --limit=1 --samples=1 >other 2>log
-grep -q 'still show the run of 1999-.*because this one was shorter' log || fail "no line: $(cat log)"
+grep -q 'still show the run of 1999-.*because this one was shorter' log ||
+    fail "no line: $(cat log)"
 grep '^L1 ' new >l1 && grep -qFf l1 info || fail "another table: $(cat info)"
 $STROBE machine --device=cpu --quick | grep -qFf l1 || fail "machine does not show the table"
 # The record is that of a number of threads, and so is the advice.

@@ -130,6 +130,31 @@ static void test_curves(void **state)
     markup_release(&out);
 }
 
+/* Of several labels the first gives a bar its color, in every group the same. */
+static void test_colors_of_bars(void **state)
+{
+    (void)state;
+    struct sheet s = {.name = "bench"};
+    struct markup out = {0};
+    struct sheet_table *t = sheet_add(&s, NULL, columns, COUNT_OF(columns), 4, &arena);
+    for (int i = 0; i < 4; i++) {
+        table_set_text(&t->table, i, 0, i % 2 ? "flash" : "slow");
+        table_set(&t->table, i, 1, 0, i, &arena);
+        table_set(&t->table, i, 2, 3, 1 + i, &arena);
+    }
+    t->chart = (struct sheet_chart){
+        .kind = SHEET_BARS, .title = "bars", .label = {"way", "T"}, .labels = 2, .y = "mean_ms"};
+    sheet_print_bars(t, &out, &arena);
+    const char *at = markup_text(&out);
+    for (int i = 0; i < 4; i++) {
+        at = strstr(at, "--c: var(--run-");
+        assert_non_null(at);
+        at += strlen("--c: var(--run-");
+        assert_int_equal(*at - '0', i % 2);
+    }
+    markup_release(&out);
+}
+
 /* As many curves as can be told apart; the others are counted. */
 static void test_many_curves(void **state)
 {
@@ -280,9 +305,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drawn_only),       cmocka_unit_test(test_no_number_is_an_empty_cell),
         cmocka_unit_test(test_written_and_read), cmocka_unit_test(test_curves),
-        cmocka_unit_test(test_many_curves),      cmocka_unit_test(test_invalid_sheets),
-        cmocka_unit_test(test_unreadable),       cmocka_unit_test(test_many_rows),
-        cmocka_unit_test(test_one_long_cell),    cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_colors_of_bars),   cmocka_unit_test(test_many_curves),
+        cmocka_unit_test(test_invalid_sheets),   cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_many_rows),        cmocka_unit_test(test_one_long_cell),
+        cmocka_unit_test(test_digits),
     };
     return cmocka_run_group_tests(tests, program_setup, program_teardown);
 }

@@ -22,9 +22,9 @@ enum memory_doubt {
 
 /* Reads the record of the machine `m`; its texts live in the arena. False: there is none. */
 bool memory_find(const struct machine *m, struct memory_record *ret, struct arena *a);
-/* Replaces the record of the identified machine `m`, unless it is one of less doubt: then *ret_better
- * is its date, else NULL. The records of other machines are kept, up to a limit. If the user has no
- * cache folder, writes nothing and returns ST_OK. */
+/* Replaces the record of the identified machine `m`, unless it is one of less doubt: then
+ * *ret_better is its date, else NULL. The records of other machines are kept, up to a limit. If the
+ * user has no cache folder, writes nothing and returns ST_OK. */
 enum status memory_keep(const struct machine *m, const struct memory_run *r,
                         enum memory_doubt doubt, const char **ret_better, struct arena *a);
 
