@@ -4,8 +4,9 @@
 
 #include "train/trainer.h"
 
-/* Sets t->disk_words; ST_FULL if the file system has less free space, with that of the checkpoints that
- * are replaced. After the tensors of `t` are known, before anything of an older run is removed. */
+/* Sets t->disk_words. ST_FULL: the run needs more than the free space of the file system and the
+ * space of the checkpoints that it replaces. Call it when the tensors of `t` are known, before
+ * anything of an older run is removed. */
 enum status disk_check(struct trainer *t);
 
 #endif
