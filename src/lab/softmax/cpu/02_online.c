@@ -3,7 +3,7 @@
  * When a larger element comes, the sum so far is multiplied by e^(old - new), which makes it
  * relative to the new maximum. This saves a pass over the row, and flash attention needs it,
  * because there a row never exists as a whole. But the exponentials of the first pass are relative
- * to a maximum that may change, so each exponential is computed again for the result. A pass over
+ * to a maximum that may change, so each exponential is recomputed for the result. A pass over
  * L1 is cheap and an exponential is not, so expect this rung to be slower unless rows are too long
  * for the caches. */
 #include "lab/cpu.h"
