@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     bool lost = fflush(stdout) != 0 || ferror(stdout);
     if (lost && st == ST_OK) st = fail(ST_IO, "the results could not be written to stdout");
     if (st == ST_OK) return 0;
-    if (log_can_write(STDERR_FILENO)) fprintf(stderr, "strobe: %s\n", fail_message());
+    log_end(fail_message());
     if (*fail_trail()) log_debug("%s", fail_trail());
     return st == ST_USAGE ? 2 : st == ST_REGRESSION ? 3 : st == ST_INTERRUPTED ? 130 : 1;
 }

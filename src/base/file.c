@@ -272,7 +272,7 @@ static enum status parent_of(const char *path, char ret[4096])
 {
     const char *slash = strrchr(path, '/');
     if (slash == path) slash++;
-    if (slash - path >= 4096) return fail(ST_USAGE, "%s: the path is too long", path);
+    if (slash && slash - path >= 4096) return fail(ST_USAGE, "%s: the path is too long", path);
     snprintf(ret, 4096, "%.*s", slash ? (int)(slash - path) : 0, path);
     return ST_OK;
 }

@@ -8,6 +8,7 @@
 
 #include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <string.h>
@@ -56,6 +57,13 @@ static void print_message(enum log_level level, const char *prefix, const char *
     /* One call, so that lines of several threads do not mix. */
     fprintf(stderr, "%s%s%s%s\n", line_live ? "\r\033[K" : "", prefix, message_prefix, text);
     line_live = false;
+}
+
+void log_end(const char *message)
+{
+    static atomic_flag printed = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&printed) && log_can_write(STDERR_FILENO))
+        fprintf(stderr, "strobe: %s\n", message);
 }
 
 void log_set_prefix(const char *prefix)

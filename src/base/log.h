@@ -16,6 +16,9 @@ void log_set_level(enum log_level level);
  * reader does not read, so the line is dropped: no save waits for a reader. */
 bool log_can_write(int fd);
 void log_set_prefix(const char *prefix);
+/* Prints the message with which the process ends. If several threads end it, only the first call
+ * prints. */
+void log_end(const char *message);
 /* Drops messages and progress of this thread from now on. */
 void log_mute_thread(void);
 void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);

@@ -295,7 +295,7 @@ static enum status save(const struct lock *run, const struct weights_tensor *ten
 static const char *what_is_left(const struct lock *run, struct arena *a)
 {
     int64_t *iters;
-    int count;
+    int count = 0;
     struct failure kept;
     fail_keep(&kept);
     enum status st = lock_check(run); /* or another run may be there */

@@ -194,10 +194,10 @@ enum status sampler_write_text(struct engine *e, const struct vocabulary *v, str
     struct sampler_options o = {c->sample.temperature, c->sample.top_k, c->sample.top_p,
                                 (uint32_t)c->train.seed, true};
     struct sampler sampler;
-    int32_t first = 0, *prompt = &first, token;
+    int32_t first[1] = {0}, *prompt = first, token;
     int64_t n = 1;
     if (vocabulary_encode(v, c->sample.start, a, &prompt, &n) != ST_OK || n == 0) {
-        prompt = &first;
+        prompt = first;
         n = 1;
     }
     sampler_init(&sampler, e, &o, a);

@@ -4,7 +4,7 @@
  *
  * EMU_NCCL makes rank EMU_NCCL_RANK fail: init: it cannot join; call: a collective is refused when
  * it is enqueued; async: it fails as it runs; hang: it does not end. The collectives before number
- * EMU_NCCL_AFTER succeed. */
+ * EMU_NCCL_AFTER succeed. With EMU_NCCL_ABORT an abort does not end. */
 #include "engine.hpp"
 #include "streams.hpp"
 
@@ -233,6 +233,7 @@ int ncclCommDestroy(ncclComm *c)
 /* Work that is still on a stream ends without effect. */
 int ncclCommAbort(ncclComm *c)
 {
+    while (getenv("EMU_NCCL_ABORT")) usleep(1000); /* never ends */
     c->aborted = true;
     return release(c);
 }

@@ -3,12 +3,14 @@
 #include "backend/cuda/runtime/context.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/log.h"
 #include "base/threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { NCCL_SUCCESS = 0, NCCL_FLOAT = 7, NCCL_BFLOAT16 = 9, NCCL_SUM = 0, NCCL_IN_PROGRESS = 7 };
 
@@ -102,7 +104,7 @@ static void doze(struct nccl *n)
  * the step of this one undone, which is an error of the device here. */
 static enum status look(struct nccl *n)
 {
-    static const int64_t usual_ns = 500000000;
+    static const int64_t usual_ns = 100000000;
     int error = NCCL_SUCCESS;
     int64_t waited_ns = clock_ns() - n->since_ns;
     n->library->ncclCommGetAsyncError(n->comm, &error);
@@ -113,9 +115,35 @@ static enum status look(struct nccl *n)
     return broken ? check(n, error, "sum over the ranks") : ST_OK;
 }
 
+static void sleep_ms(int64_t ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* After a failure the thread that waits for the GPU reports it and ends the process. This thread
+ * does so if NCCL's kernels do not end, or if the end takes so long that mpirun, which kills all a
+ * second after it has lost a rank, would come first. */
+static void *end_process(void *user)
+{
+    enum { STUCK_MS = 400, ENDING_MS = 700, FOLLOWER_MS = 2000 };
+    struct nccl *n = user;
+    char text[sizeof n->why.message + 80];
+    sleep_ms(n->rank ? FOLLOWER_MS : STUCK_MS);
+    pthread_mutex_lock(&n->mutex);
+    bool stuck = n->waiters > 0;
+    pthread_mutex_unlock(&n->mutex);
+    if (!n->rank && !stuck) sleep_ms(ENDING_MS - STUCK_MS);
+    snprintf(text, sizeof text, "%s; continue from the last checkpoint with --init_from=resume",
+             n->why.message);
+    if (communicator_reports(n->communicator)) log_end(text);
+    _exit(1);
+}
+
 static void *work(void *user)
 {
     struct nccl *n = user;
+    pthread_t end;
     int r = NCCL_SUCCESS + 1;
     struct nccl_id id = n->id;
     comm joined = NULL;
@@ -137,7 +165,9 @@ static void *work(void *user)
         n->comm = NULL;
     }
     pthread_mutex_unlock(&n->mutex);
-    if (broken) n->library->ncclCommAbort(broken); /* it waits until captured graphs are freed */
+    if (!broken) return NULL;
+    (void)threads_start(&end, end_process, n);
+    n->library->ncclCommAbort(broken); /* it waits until captured graphs are freed */
     return NULL;
 }
 
@@ -293,7 +323,9 @@ void nccl_close(struct nccl *n)
     pthread_mutex_lock(&n->mutex);
     n->closing = true;
     pthread_cond_broadcast(&n->changed);
+    bool broken = n->st != ST_OK;
     pthread_mutex_unlock(&n->mutex);
+    if (broken) return; /* threads may still use it, and the process ends */
     pthread_join(n->thread, NULL);
     if (n->comm && n->failed) n->library->ncclCommAbort(n->comm);
     if (n->comm && !n->failed) n->library->ncclCommDestroy(n->comm);
