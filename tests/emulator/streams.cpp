@@ -215,17 +215,6 @@ CUresult cuStreamCreate(CUstream *s, unsigned)
     return fault;
 }
 
-CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
-{
-    *least = *greatest = 0;
-    return fault;
-}
-
-CUresult cuStreamCreateWithPriority(CUstream *s, unsigned flags, int)
-{
-    return cuStreamCreate(s, flags);
-}
-
 CUresult cuStreamDestroy(CUstream s)
 {
     locked here(mutex);

@@ -145,25 +145,12 @@ static enum status create_stream(CUstream *s)
                       "create a stream");
 }
 
-/* Its kernels wait for no more than the blocks that run: other GPUs wait for them. */
 enum status cuda_ranks_stream(void *context, CUstream *ret)
 {
     struct cuda_context *ctx = context;
-    const struct cuda_driver *d = cuda_driver(NULL);
-    int least, greatest;
-    if (!ctx->ranks) {
-        TRY(cuda_check(d->cuCtxGetStreamPriorityRange(&least, &greatest),
-                       "report the priorities of streams"));
-        TRY(cuda_check(d->cuStreamCreateWithPriority(&ctx->ranks, CU_STREAM_NON_BLOCKING, greatest),
-                       "create a stream"));
-    }
+    TRY(create_stream(&ctx->ranks));
     *ret = ctx->ranks;
     return ST_OK;
-}
-
-bool cuda_has_ranks_stream(const void *context)
-{
-    return ((const struct cuda_context *)context)->ranks != NULL;
 }
 
 enum status cuda_ranks_nccl(void *context, struct communicator *c, struct nccl **ret)

@@ -19,10 +19,8 @@ CUstream cuda_stream(const void *context);
 CUdevice cuda_handle(const void *context);
 /* Makes the context current in this thread, if this is not the thread that opened it. */
 enum status cuda_enter(const void *context);
-/* The stream on which other ranks' memory is read and written; it has the highest priority. */
+/* The stream on which other ranks' memory is read and written. */
 enum status cuda_ranks_stream(void *context, CUstream *ret);
-/* True if cuda_ranks_stream was called. */
-bool cuda_has_ranks_stream(const void *context);
 /* NCCL between the GPUs of ranks that are separate processes; the first call joins them. */
 enum status cuda_ranks_nccl(void *context, struct communicator *c, struct nccl **ret);
 /* Call when a kernel with this entry name is launched. */

@@ -21,7 +21,6 @@
     F(cuCtxSynchronize) F(cuGetErrorString) F(cuGetErrorName) F(cuMemGetInfo) F(cuMemAlloc)       \
     F(cuMemFree) F(cuMemAllocHost) F(cuMemFreeHost) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)     \
     F(cuMemcpyDtoDAsync) F(cuMemsetD8Async) F(cuStreamCreate) F(cuStreamDestroy)                  \
-    F(cuStreamCreateWithPriority) F(cuCtxGetStreamPriorityRange)                                  \
     F(cuStreamSynchronize) F(cuStreamWaitEvent) F(cuEventCreate) F(cuEventDestroy)                \
     F(cuEventRecord) F(cuEventSynchronize) F(cuEventElapsedTime) F(cuModuleLoadData)              \
     F(cuModuleUnload) F(cuModuleGetFunction) F(cuFuncSetAttribute) F(cuFuncGetAttribute)          \

@@ -58,11 +58,8 @@ static enum status instantiate(void *context, CUgraph graph, struct recording *r
     ret->number = tracer_capture_end(cuda_tracer(context), st == ST_OK ? all.node : NULL,
                                      all.needless, all.n);
     if (st == ST_OK) st = remove_needless(&all);
-    /* Without the flag all nodes have the priority of the stream that the graph is launched in. */
-    unsigned long long flags =
-        cuda_has_ranks_stream(context) ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0;
     if (st == ST_OK)
-        st = cuda_check(cuda_driver(NULL)->cuGraphInstantiateWithFlags(&ret->run, graph, flags),
+        st = cuda_check(cuda_driver(NULL)->cuGraphInstantiateWithFlags(&ret->run, graph, 0),
                         "instantiate a graph");
     free(all.node);
     free(all.needless);
