@@ -222,7 +222,10 @@ static enum status pass(void *user, const struct stream_unit *u)
         const struct str *made = &u->made[s];
         if (made->len == 0) continue;
         file_writer_add(&w->out[s].file, made->data, made->len);
-        if (w->out[s].file.error) return file_fail(w->c->data_dir, w->out[s].file.error);
+        if (w->out[s].file.error)
+            return file_fail(
+                arena_printf(w->a, "%s/%s/%s.bin", w->c->data_dir, w->c->name, split_name(s)),
+                w->out[s].file.error);
         hash_add(w->out[s].hash, made->data, made->len);
         w->out[s].bytes += made->len;
     }

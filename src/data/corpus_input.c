@@ -90,7 +90,7 @@ static enum status add_input(struct listing *l, const char *spool)
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return file_fail(path, errno);
     unlink(path);
-    enum status st = copy(fd, path);
+    enum status st = copy(fd, arena_printf(l->a, "a copy of the standard input in %s", spool));
     int64_t bytes = lseek(fd, 0, SEEK_END);
     ARENA_GROW(l->a, l->c->file, l->c->files, l->capacity);
     l->c->file[l->c->files++] = (struct corpus_file){input_name, false, bytes, fd};
