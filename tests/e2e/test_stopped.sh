@@ -9,7 +9,7 @@ export XDG_CACHE_HOME=$work/cache STROBE_LOG=info
 stop_after() {
     seconds=$1
     shift
-    timeout 100 "$@" >out 2>log &
+    timeout --foreground 100 "$@" >out 2>log & # else it sends the signal twice
     child=$!
     sleep "$seconds"
     kill -INT $child
