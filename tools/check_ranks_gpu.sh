@@ -2,7 +2,7 @@
 # What only several GPUs can show: losses of 1, 2 ... GPUs at one batch, with and without shards;
 # checkpoints continued on other numbers of ranks; memory beside the plan; a rank that is killed or
 # stopped; at last Strobe beside PyTorch (reference/compare_ddp.py). One line each: ok or FAIL, with
-# the value and its limit; the exit code is 1 if one failed. Under nine minutes on eight GPUs.
+# the value and its limit; the exit code is 1 if one failed. Made to take under nine minutes.
 # usage: check_ranks_gpu.sh [--device=cpu]: cpu: the same with processes on the CPU
 # STROBE=FILE selects the program, GPUS=N uses N of the GPUs, SMALL=1 uses models of a few thousand
 # parameters, ROUNDS=N (1) is for the comparison, ONLY="name ..." runs only these parts: losses zero

@@ -79,6 +79,16 @@ bool pass_kernel_is_faster(const struct pass_options *o, const struct graph *g, 
     return o->kernels->is_faster(o->kernels->who, &n, from, to);
 }
 
+bool pass_is_leaf_of(const struct node *n, enum storage storage)
+{
+    return n->op == OP_LEAF && n->attr.leaf.storage == storage;
+}
+
+bool pass_writes_gradient(const struct graph *g, const struct node *n)
+{
+    return op_writes(n->op) && pass_is_leaf_of(graph_producer(g, n->in[0]), STORAGE_GRADIENTS);
+}
+
 void pass_inherit_place(struct graph *out, const struct node *n)
 {
     out->phase = n->phase;

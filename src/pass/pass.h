@@ -94,6 +94,10 @@ void pass_finish(const struct graph *in, struct graph *out, const value *map);
 bool pass_kernel_is_faster(const struct pass_options *o, const struct graph *g, enum op op,
                            const union attr *attr, int n_in, const value *in,
                            const struct type *given);
+/* For passes: whether a node is a leaf in this storage, and whether a node of `g` writes a gradient
+ * (STORAGE_GRADIENTS). */
+bool pass_is_leaf_of(const struct node *n, enum storage storage);
+bool pass_writes_gradient(const struct graph *g, const struct node *n);
 /* For passes: new nodes of `out` get the phase, layer, region and scope of node `n`. */
 void pass_inherit_place(struct graph *out, const struct node *n);
 

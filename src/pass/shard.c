@@ -30,19 +30,12 @@ struct shard {
     int starts;
 };
 
-static bool writes_gradient(const struct graph *g, const struct node *n)
-{
-    if (op_writes(n->op) == 0) return false;
-    const struct node *leaf = graph_producer(g, n->in[0]);
-    return leaf->op == OP_LEAF && leaf->attr.leaf.storage == STORAGE_GRADIENTS;
-}
-
 /* Chains each node that writes a gradient to the node that computes it, in their order. */
 static void find_writers(struct shard *s)
 {
     for (int id = s->in->nodes - 1; id >= 0; id--) {
         const struct node *n = &s->in->node[id];
-        if (!writes_gradient(s->in, n)) continue;
+        if (!pass_writes_gradient(s->in, n)) continue;
         int from = s->in->info[n->in[1].i].producer;
         s->next[id] = s->writer[from];
         s->writer[from] = id;
@@ -59,7 +52,7 @@ static struct range range_of(const struct shard *s, int writer)
 static void find_buckets(struct shard *s, struct arena *a)
 {
     for (int id = 0; id < s->in->nodes; id++)
-        if (writes_gradient(s->in, &s->in->node[id]))
+        if (pass_writes_gradient(s->in, &s->in->node[id]))
             s->elements = max_i64(s->elements, range_of(s, id).end);
     int64_t size = s->o->bucket_elements, buckets = ceil_div(s->elements, size);
     s->left = ARENA_NEW(a, int64_t, buckets);
@@ -154,7 +147,7 @@ static void write_gradient(struct shard *s, int id)
 static void sum_one_by_one(struct shard *s)
 {
     for (int id = 0; id < s->in->nodes; id++) {
-        if (!writes_gradient(s->in, &s->in->node[id])) continue;
+        if (!pass_writes_gradient(s->in, &s->in->node[id])) continue;
         struct range r = range_of(s, id);
         start(s, &r, s->in->node[id].scope);
         await_all(s);
@@ -170,7 +163,7 @@ static void find_narrow(struct shard *s)
         for (int i = 0; i < g->node[id].n_in; i++) reads[g->node[id].in[i].i]++;
     for (int id = 0; id < g->nodes; id++) {
         const struct node *n = &g->node[id];
-        if (!writes_gradient(g, n)) continue;
+        if (!pass_writes_gradient(g, n)) continue;
         const struct node *from = graph_producer(g, n->in[1]);
         s->accumulates |= n->op == OP_ACCUMULATE;
         s->narrow[from - g->node] = n->op == OP_STORE && from->op == OP_MATMUL &&
@@ -190,11 +183,6 @@ static void keep_narrow(struct shard *s, int id)
     s->map[n->out[0].i] = graph_add(s->out, n->op, &n->attr, n->n_in, in, &t);
 }
 
-static bool is_gradient_leaf(const struct node *n)
-{
-    return n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_GRADIENTS;
-}
-
 enum status pass_shard(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
     if (o->units.n) return pass_units(in, out, o);
@@ -210,7 +198,8 @@ enum status pass_shard(const struct graph *in, struct graph *out, const struct p
     if (sums && o->overlap == SHARD_BUCKET) find_buckets(&s, a);
     for (int id = 0; id < in->nodes; id++) {
         const struct node *n = &in->node[id];
-        if (sums && (is_gradient_leaf(n) || writes_gradient(in, n))) continue;
+        if (sums && (pass_is_leaf_of(n, STORAGE_GRADIENTS) || pass_writes_gradient(in, n)))
+            continue;
         if (s.narrow[id])
             keep_narrow(&s, id);
         else

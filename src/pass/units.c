@@ -60,16 +60,6 @@ static int64_t new_place(struct units *u, int unit)
     return at;
 }
 
-static bool is_leaf_of(const struct node *n, enum storage storage)
-{
-    return n->op == OP_LEAF && n->attr.leaf.storage == storage;
-}
-
-static bool writes_gradient(const struct graph *g, const struct node *n)
-{
-    return op_writes(n->op) && is_leaf_of(graph_producer(g, n->in[0]), STORAGE_GRADIENTS);
-}
-
 /* --- what is there ---------------------------------------------------------------------------- */
 
 static void find_weights(struct units *u)
@@ -77,7 +67,7 @@ static void find_weights(struct units *u)
     for (int id = 0; id < u->in->nodes; id++) {
         const struct node *n = &u->in->node[id];
         bool follows = n->n_in == 1 && (op_def(n->op)->flags & OP_VIEW || n->op == OP_CAST);
-        if (is_leaf_of(n, STORAGE_WEIGHTS))
+        if (pass_is_leaf_of(n, STORAGE_WEIGHTS))
             u->unit_of[n->out[0].i] = 1 + unit_at(u, n->attr.leaf.offset);
         else if (follows)
             u->unit_of[n->out[0].i] = u->unit_of[n->in[0].i];
@@ -108,7 +98,7 @@ static void find_gradients(struct units *u)
     for (int k = 0; k < u->o->units.n; k++) u->sum[k].at = -1;
     for (int id = u->in->nodes - 1; id >= 0; id--) {
         const struct node *n = &u->in->node[id];
-        if (!writes_gradient(u->in, n)) continue;
+        if (!pass_writes_gradient(u->in, n)) continue;
         BUG_IF(n->op != OP_STORE, "%s writes the gradient of a unit", op_def(n->op)->name);
         const struct node *leaf = graph_producer(u->in, n->in[0]);
         int from = u->in->info[n->in[1].i].producer;
@@ -268,7 +258,8 @@ enum status pass_units(const struct graph *in, struct graph *out, const struct p
     find_gradients(&u);
     for (int id = 0; id < in->nodes; id++) {
         const struct node *n = &in->node[id];
-        if (is_of_unit(&u, n) || is_leaf_of(n, STORAGE_GRADIENTS) || writes_gradient(in, n))
+        if (is_of_unit(&u, n) || pass_is_leaf_of(n, STORAGE_GRADIENTS) ||
+            pass_writes_gradient(in, n))
             continue;
         begin_visits(&u, id);
         for (int i = 0; i < n->n_in; i++)
