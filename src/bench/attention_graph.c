@@ -23,6 +23,12 @@ const char *attention_variant_name(enum attention_variant way)
     return ways[way].name;
 }
 
+const char *attention_order_words(const struct attention_cell *c)
+{
+    if (c->reason || !(c->fastest || c->order.kind)) return NULL;
+    return c->fastest ? "fastest" : verdict_name(c->order.kind);
+}
+
 bool attention_variant_is_flash(enum attention_variant way)
 {
     return ways[way].flash;

@@ -96,6 +96,9 @@ struct attention_cell {
 enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
                                 int *ret_cells, struct arena *a);
 
+/* "fastest", or the verdict beside the fastest; NULL: the cell was not compared. */
+const char *attention_order_words(const struct attention_cell *c);
+
 enum { ATTENTION_TILE = 128 };
 /* The tiles of 128 x 128 scores, in all heads and sequences, that are not fully masked. */
 double attention_tiles(const struct attention_cell *c);

@@ -104,7 +104,7 @@ bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *
     return false;
 }
 
-struct climb {
+struct trial {
     struct ladder_rung *rung;
     struct random_crew_job job;
     struct crew crew; /* the other ranks */
@@ -119,18 +119,18 @@ struct climb {
     struct arena arena;
 };
 
-struct climbing {
+struct trials {
     const struct ladder_options *o;
     struct ladder *l;
     struct device device;
-    struct climb climb[LADDER_RUNGS];
-    struct contender contender[LADDER_RUNGS]; /* per climb */
-    int begun, climbs;                        /* begun: the first of the rungs that run now */
+    struct trial trial[LADDER_RUNGS];
+    struct contender contender[LADDER_RUNGS]; /* per trial */
+    int begun, trials;                        /* begun: the first of the rungs that run now */
     struct arena *a;
 };
 
 /* Applies the keys of row `i` to the rung before; ST_UNSUPPORTED if the result cannot run here. */
-static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
+static enum status configure(struct trials *c, int i, struct ladder_rung *r,
                              const struct config *before, int64_t *ret_bytes)
 {
     *r = (struct ladder_rung){.name = rungs[i].name, .differs = "", .config = *before};
@@ -153,14 +153,14 @@ static enum status configure(struct climbing *c, int i, struct ladder_rung *r,
     return random_step_bytes(&r->config, c->o->vocab, EXTENT_STEP, ret_bytes);
 }
 
-static struct bench_cell step_of(const struct climbing *c, const struct config *config)
+static struct bench_cell step_of(const struct trials *c, const struct config *config)
 {
     return (struct bench_cell){
         .config = *config, .vocab = c->o->vocab, .lines = 1u << BENCH_STEP, .steps = 1};
 }
 
 /* Lowers batch_that_fits to what this rung, which needs too much memory, can have; on a CPU. */
-static void find_batch(struct climbing *c, const struct config *config)
+static void find_batch(struct trials *c, const struct config *config)
 {
     struct bench_cell cell = step_of(c, config);
     unsigned lines;
@@ -173,7 +173,7 @@ static void find_batch(struct climbing *c, const struct config *config)
     if (st == ST_OK && lines == cell.lines && (!*least || *batch < *least)) *least = *batch;
 }
 
-static enum status find_rungs(struct climbing *c)
+static enum status find_rungs(struct trials *c)
 {
     const struct config *before = c->o->config;
     int ladder = ladder_on(before, !c->device.backend->host_memory);
@@ -189,16 +189,16 @@ static enum status find_rungs(struct climbing *c)
             if (st != ST_OK) find_batch(c, &r->config);
         }
         if (st == ST_OK)
-            c->climb[c->climbs++] = (struct climb){.rung = r, .bytes = bytes};
+            c->trial[c->trials++] = (struct trial){.rung = r, .bytes = bytes};
         else
             r->reason = arena_strdup(c->a, fail_message());
     }
-    if (c->climbs) return ST_OK;
+    if (c->trials) return ST_OK;
     return fail(ST_UNSUPPORTED, "no rung can be run; the first: %s", c->l->rung[0].reason);
 }
 
 /* A thread samples the telemetry of a rung that runs alone; else it is sampled around each step. */
-static void open_gauge(const struct climbing *c, struct climb *one)
+static void open_gauge(const struct trials *c, struct trial *one)
 {
     enum { MOST_MS = 100 };
     const struct engine *e = &one->engine;
@@ -211,13 +211,13 @@ static void open_gauge(const struct climbing *c, struct climb *one)
 }
 
 /* Skips the first steps, in which kernels are compiled. */
-static void sample_gauge(struct climb *one, bool begins)
+static void sample_gauge(struct trial *one, bool begins)
 {
     if (!one->gauge || one->iteration < warmup_of_device.cold) return;
     if (!one->beside || one->iteration == warmup_of_device.cold) gauge_work(one->gauge, begins);
 }
 
-static enum status open_climb(struct climbing *c, struct climb *one)
+static enum status open_trial(struct trials *c, struct trial *one)
 {
     struct ladder_rung *r = one->rung;
     one->room = c->device.backend->devices.free_memory(c->device.number);
@@ -239,7 +239,7 @@ static enum status open_climb(struct climbing *c, struct climb *one)
     return ST_OK;
 }
 
-static void close_climb(struct climb *one)
+static void close_trial(struct trial *one)
 {
     gauge_close(one->gauge);
     one->gauge = NULL;
@@ -252,7 +252,7 @@ static void close_climb(struct climb *one)
 
 static enum status step(void *user, int calls, double *ret_ms)
 {
-    struct climb *one = user;
+    struct trial *one = user;
     const struct engine *e = &one->engine;
     int64_t before = e->backend->launches ? e->backend->launches->count(e->context) : 0;
     BUG_IF(calls != 1, "%d calls", calls);
@@ -268,24 +268,24 @@ static enum status step(void *user, int calls, double *ret_ms)
 
 static void show(void *user, double done_ms, double expected_ms)
 {
-    const struct climbing *c = user;
+    const struct trials *c = user;
     bool warm = expected_ms > 0;
     double share = warm ? fmin(done_ms / expected_ms, 1) : 0, before = c->begun;
     const char *what =
-        c->l->order == LADDER_IN_TURN ? "rungs in turn" : c->climb[c->begun].rung->name;
-    if (c->l->order != LADDER_IN_TURN) share = (before + share) / c->climbs;
+        c->l->order == LADDER_IN_TURN ? "rungs in turn" : c->trial[c->begun].rung->name;
+    if (c->l->order != LADDER_IN_TURN) share = (before + share) / c->trials;
     if (c->o->each) c->o->each(c->o->user, share, warm ? what : "warming up");
 }
 
-static void show_opening(const struct climbing *c, int at)
+static void show_opening(const struct trials *c, int at)
 {
-    double share = c->l->order == LADDER_IN_TURN ? 0 : (double)at / c->climbs;
-    const char *name = c->climb[at].rung->name;
+    double share = c->l->order == LADDER_IN_TURN ? 0 : (double)at / c->trials;
+    const char *name = c->trial[at].rung->name;
     if (c->o->each) c->o->each(c->o->user, share, arena_printf(c->a, "opening %s", name));
 }
 
 /* Decrease of free device memory since the rung was opened, including captured graphs. */
-static int64_t taken(const struct climbing *c, const struct climb *one)
+static int64_t taken(const struct trials *c, const struct trial *one)
 {
     const struct backend *b = c->device.backend;
     if (b->host_memory || one->room < 0) return 0;
@@ -293,7 +293,7 @@ static int64_t taken(const struct climbing *c, const struct climb *one)
     return now >= 0 && now < one->room ? one->room - now : 0;
 }
 
-static enum status climb(struct climbing *c, int first, int n)
+static enum status run_trials(struct trials *c, int first, int n)
 {
     struct contender *contender = &c->contender[first];
     bool host = c->device.backend->host_memory;
@@ -304,44 +304,44 @@ static enum status climb(struct climbing *c, int first, int n)
     if (rounds.least > rounds.most) rounds.least = rounds.most;
     c->begun = first;
     for (int i = 0; i < n; i++) {
-        struct climb *one = &c->climb[first + i];
+        struct trial *one = &c->trial[first + i];
         if (interrupt_noted()) return fail(ST_INTERRUPTED, "interrupted");
         show_opening(c, first + i);
-        TRY(open_climb(c, one));
+        TRY(open_trial(c, one));
         contender[i] =
             (struct contender){.sample = step, .user = one, .parts = 1, .one_by_one = true};
         contender[i].budget_ms = c->o->limit_ms;
     }
     TRY(rounds_run(&rounds, contender, n));
     for (int i = 0; i < n; i++) {
-        struct ladder_rung *r = c->climb[first + i].rung;
+        struct ladder_rung *r = c->trial[first + i].rung;
         r->ms = contender[i].total;
         r->first_ms = contender[i].first_ms;
-        r->taken = taken(c, &c->climb[first + i]);
-        struct gauge *gauge = c->climb[first + i].gauge;
+        r->taken = taken(c, &c->trial[first + i]);
+        struct gauge *gauge = c->trial[first + i].gauge;
         if (!gauge) continue;
-        if (c->climb[first + i].beside) gauge_work(gauge, false);
+        if (c->trial[first + i].beside) gauge_work(gauge, false);
         r->gauges = gauge_summarize(gauge);
     }
     return ST_OK;
 }
 
 /* On a GPU each rung runs alone, because the heat of a step lowers the clock of the next step. */
-static enum ladder_order order_of(const struct climbing *c)
+static enum ladder_order order_of(const struct trials *c)
 {
     if (!c->device.backend->host_memory) return LADDER_WARM;
     return c->o->room < 0 || c->l->bytes <= c->o->room / 2 ? LADDER_IN_TURN : LADDER_NO_ROOM;
 }
 
 /* The time of all rungs as rounds_run will run them; 0: unknown. */
-static double expected_ms(const struct climbing *c)
+static double expected_ms(const struct trials *c)
 {
     const struct machine *m = c->o->machine;
     const double slow_ms = 500;
     double all = 0;
     if (!c->device.backend->host_memory || !m->peaks || !m->copies) return 0;
-    for (int i = 0; i < c->climbs; i++) {
-        struct bench_cell cell = step_of(c, &c->climb[i].rung->config);
+    for (int i = 0; i < c->trials; i++) {
+        struct bench_cell cell = step_of(c, &c->trial[i].rung->config);
         double ms, least = c->o->steps < LEAST ? c->o->steps : LEAST;
         if (forecast_ms(&cell, cell.lines, m, &ms) != ST_OK) return 0;
         double samples = ms > c->o->limit_ms ? 1 : fmax(c->o->limit_ms / fmax(ms, 1e-6), least);
@@ -356,30 +356,30 @@ static double clock_of(const struct ladder_rung *r)
 }
 
 /* Compares a rung with the preceding rung that ran. All keys of a ladder change facts.work. */
-static struct judgement judge_rung(const struct climbing *c, int before, int i)
+static struct judgement judge_rung(const struct trials *c, int before, int i)
 {
     struct timed x = rounds_timed(&c->contender[before], c->a),
                  y = rounds_timed(&c->contender[i], c->a);
     if (c->l->order != LADDER_IN_TURN) x.turn = y.turn = NULL;
-    x.plan = c->climb[before].rung->facts.work;
-    y.plan = c->climb[i].rung->facts.work;
+    x.plan = c->trial[before].rung->facts.work;
+    y.plan = c->trial[i].rung->facts.work;
     if (c->device.backend->host_memory) x.others = y.others = c->l->others;
     return judge(&x, &y);
 }
 
-static void conclude(struct climbing *c)
+static void conclude(struct trials *c)
 {
     const struct ladder_rung *first = NULL;
     int last = -1; /* the last rung that ran */
-    for (int i = 0; i < c->climbs; i++) {
-        struct ladder_rung *r = c->climb[i].rung;
+    for (int i = 0; i < c->trials; i++) {
+        struct ladder_rung *r = c->trial[i].rung;
         if (r->reason) continue;
         if (!first) first = r;
         double ms = r->ms.median, seconds = ms * 1e-3;
         const struct machine_peak *peak = machine_peak(c->o->machine, r->precision);
         r->tokens_per_s = r->facts.tokens / seconds;
         if (last >= 0) {
-            r->times_before = c->climb[last].rung->ms.median / ms;
+            r->times_before = c->trial[last].rung->ms.median / ms;
             r->speed = judge_rung(c, last, i);
         }
         r->times_first = first->ms.median / ms;
@@ -413,11 +413,11 @@ double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret
 /* True if a failure becomes the reason of a rung that runs alone and does not end the ladder: the
  * device lacks a feature (found when opening) or memory (found in a step), or Ctrl-C was pressed
  * after another rung was measured. */
-static bool is_of_rung(const struct climbing *c, enum status st)
+static bool is_of_rung(const struct trials *c, enum status st)
 {
     bool measured = false;
     if (c->l->order == LADDER_IN_TURN) return false;
-    for (int i = 0; i < c->climbs; i++) measured |= c->climb[i].rung->ms.n > 0;
+    for (int i = 0; i < c->trials; i++) measured |= c->trial[i].rung->ms.n > 0;
     return st == ST_UNSUPPORTED || st == ST_MEMORY || (st == ST_INTERRUPTED && measured);
 }
 
@@ -428,11 +428,11 @@ static const char *reason_of(enum status st, struct arena *a)
 }
 
 /* Sets the error of one matmul per precision, before engines use the memory; 0 if that fails. */
-static void add_errors(struct climbing *c)
+static void add_errors(struct trials *c)
 {
     double error[MACHINE_PRECISIONS] = {0};
-    for (int i = 0; i < c->climbs; i++) {
-        struct ladder_rung *r = c->climb[i].rung;
+    for (int i = 0; i < c->trials; i++) {
+        struct ladder_rung *r = c->trial[i].rung;
         double *known = &error[r->precision];
         if (r->config.plan.dtype == PRECISION_FLOAT8) continue;
         if (*known == 0 && product_error(&c->device, r->precision, known) != ST_OK) *known = NAN;
@@ -442,24 +442,24 @@ static void add_errors(struct climbing *c)
 
 enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struct arena *a)
 {
-    struct climbing c = {.o = o, .l = ret, .a = a};
+    struct trials c = {.o = o, .l = ret, .a = a};
     enum status st = ST_OK;
     *ret = (struct ladder){0};
     TRY(device_of(o->config, &c.device));
     TRY(find_rungs(&c));
     add_errors(&c);
-    for (int i = 0; i < c.climbs; i++) ret->bytes += c.climb[i].bytes;
+    for (int i = 0; i < c.trials; i++) ret->bytes += c.trial[i].bytes;
     ret->room = o->room;
     ret->order = order_of(&c);
     ret->expected_ms = expected_ms(&c);
     if (o->begin) o->begin(ret);
-    int together = ret->order == LADDER_IN_TURN ? c.climbs : 1;
+    int together = ret->order == LADDER_IN_TURN ? c.trials : 1;
     struct load load = load_start();
-    for (int i = 0; i < c.climbs && st == ST_OK; i += together) {
-        st = climb(&c, i, together);
-        for (int k = i; k < i + together; k++) close_climb(&c.climb[k]);
+    for (int i = 0; i < c.trials && st == ST_OK; i += together) {
+        st = run_trials(&c, i, together);
+        for (int k = i; k < i + together; k++) close_trial(&c.trial[k]);
         if (is_of_rung(&c, st)) {
-            c.climb[i].rung->reason = reason_of(st, a);
+            c.trial[i].rung->reason = reason_of(st, a);
             st = ST_OK;
         }
     }

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/device.h"
-#include "view/bench_beside.h"
+#include "view/step_view.h"
 
 #include <string.h>
 
@@ -52,7 +52,7 @@ static enum status run_step(const struct bench_words *w, struct arena *a)
     TRY(device_choose(&c, NULL, true));
     threads_set(c.plan.threads);
     TRY(planned_vocabulary(&c, w->vocab, &vocab, a));
-    return bench_step_view(&c, vocab, g.warmup[0], (int)steps, w->form.json, a);
+    return step_view_run(&c, vocab, g.warmup[0], (int)steps, w->form.json, a);
 }
 
 static enum status run(const struct bench_words *w, struct arena *a)

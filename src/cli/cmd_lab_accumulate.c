@@ -3,45 +3,31 @@
 #include "cli/command.h"
 #include "lab/accumulate.h"
 #include "present/sheet.h"
+#include "present/table_cells.h"
 #include "present/table_form.h"
 
-enum { NAME, ADDEND, SUM, ERROR, HEX, BITS, STUCK, COLUMNS };
-
-static const struct table_column columns[COLUMNS] = {
-    [NAME] = {"sum", "sum", "type of the sum += type of the addend", false},
-    [ADDEND] = {"addend", "0.01 rounds to", "exact value", true},
-    [SUM] = {"result", "sum of 1000", "exact value", true},
-    [ERROR] = {"error", "error", "difference from 10", true},
-    [HEX] = {"hex", "hex", "the bits of the result", false},
-    [BITS] = {"bits", "sign exponent fraction", "the bits of the result", false},
-    [STUCK] = {"stuck_after", "stuck after", "additions after which the sum no longer changes",
-               true},
-};
-
-static void set_exact(struct table *t, int row, int column, const char *format, double x,
-                      struct arena *a)
-{
-    *table_at(t, row, column) = (struct table_cell){arena_printf(a, format, x), x};
-}
+/* clang-format off */
+#define COLUMNS(X) \
+    X("sum", "sum", "type of the sum += type of the addend", TEXT, x->name) \
+    X("addend", "0.01 rounds to", "exact value", FORMAT, true, "%.17g", x->addend) \
+    X("result", "sum of 1000", "exact value", FORMAT, true, "%.17g", x->sum) \
+    X("error", "error", "difference from 10", FORMAT, true, "%+.2g", x->sum - 10) \
+    X("hex", "hex", "the bits of the result", TEXT, arena_printf(a, x->of_sum == NUMBER_FP32 ? "%08x" : "%04x", number_bits(x->of_sum, x->sum))) \
+    X("bits", "sign exponent fraction", "the bits of the result", TEXT, arena_strdup(a, number_text(x->of_sum, x->sum, bits))) \
+    X("stuck_after", "stuck after", "additions after which the sum no longer changes", NUMBER, x->stuck, 0, x->stuck)
+/* clang-format on */
 
 static void make_sheet(struct sheet *s, struct arena *a)
 {
     struct accumulation all[ACCUMULATIONS];
     accumulate_all(all);
     *s = (struct sheet){.name = "accumulate", .title = "0.01, added a thousand times"};
-    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, ACCUMULATIONS, a)->table;
-    for (int i = 0; i < ACCUMULATIONS; i++) {
-        const struct accumulation *x = &all[i];
+    static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
+    struct table_row row = {.arena = a};
+    row.table = &sheet_add(s, NULL, columns, COUNT_OF(columns), ACCUMULATIONS, a)->table;
+    for (const struct accumulation *x = all; x < all + ACCUMULATIONS; x++, table_next_row(&row)) {
         char bits[NUMBER_TEXT];
-        table_set_text(t, i, NAME, x->name);
-        set_exact(t, i, ADDEND, "%.17g", x->addend, a);
-        set_exact(t, i, SUM, "%.17g", x->sum, a);
-        set_exact(t, i, ERROR, "%+.2g", x->sum - 10, a);
-        table_set_text(t, i, HEX,
-                       arena_printf(a, x->of_sum == NUMBER_FP32 ? "%08x" : "%04x",
-                                    number_bits(x->of_sum, x->sum)));
-        table_set_text(t, i, BITS, arena_strdup(a, number_text(x->of_sum, x->sum, bits)));
-        if (x->stuck) table_set(t, i, STUCK, 0, x->stuck, a);
+        COLUMNS(TABLE_CELL)
         sheet_note(s, arena_printf(a, "%s: %s", x->name, x->why));
     }
 }

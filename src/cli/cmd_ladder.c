@@ -8,7 +8,7 @@
 #include "cli/planned.h"
 #include "engine/device.h"
 #include "suite/announce.h"
-#include "suite/others.h"
+#include "suite/suites.h"
 #include "view/ceilings.h"
 #include "view/ladder_view.h"
 

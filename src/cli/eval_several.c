@@ -13,18 +13,18 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { DIGITS = 5 };
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(MODEL, "model", "model", "run, checkpoint or model of another program", false) \
-    X(PARAMETERS, "parameters", "parameters", "without those of positions", true) \
-    X(TRAIN, "train_loss", "train loss", "mean over the batches of the training split", true) \
-    X(VAL, "val_loss", "val loss", "mean over the batches of the validation split", true) \
-    X(PERPLEXITY, "val_perplexity", "perplexity", "e to the power of the validation loss", true) \
-    X(BITS, "val_bits_per_byte", "bits/byte", "of the validation split", true) \
-    X(PUBLISHED, "published_val_loss", "nanoGPT's", "validation loss on OpenWebText that nanoGPT published", true)
+#define COLUMNS(X) \
+    X("model", "model", "run, checkpoint or model of another program", TEXT, model) \
+    X("parameters", "parameters", "without those of positions", COUNT, f, (double)f->parameters) \
+    X("train_loss", "train loss", "mean over the batches of the training split", NUMBER, f, DIGITS, f->loss[SPLIT_TRAIN]) \
+    X("val_loss", "val loss", "mean over the batches of the validation split", NUMBER, f, DIGITS, f->loss[SPLIT_VAL]) \
+    X("val_perplexity", "perplexity", "e to the power of the validation loss", NUMBER, f, DIGITS, exp(f->loss[SPLIT_VAL])) \
+    X("val_bits_per_byte", "bits/byte", "of the validation split", NUMBER, f, DIGITS, f->bits_per_byte[SPLIT_VAL]) \
+    X("published_val_loss", "nanoGPT's", "validation loss on OpenWebText that nanoGPT published", NUMBER, true, 3, published)
 /* clang-format on */
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
 enum status eval_one(struct saved_run *s, bool named, struct eval_figures *ret, struct arena *a)
 {
@@ -88,15 +88,11 @@ static enum status measure(int argc, char *const *argv, const char *model, bool 
     return eval_one(&s, named, ret, a);
 }
 
-static void set_row(struct table *t, int row, const struct eval_figures *f, struct arena *a)
+/* `f`: NULL if it could not be measured; `published`: NAN: nothing comparable was. */
+static void set_row(struct table_row row, const char *model, const struct eval_figures *f,
+                    double published)
 {
-    enum { DIGITS = 5 };
-    double val = f->loss[SPLIT_VAL], bits = f->bits_per_byte[SPLIT_VAL];
-    table_set_count(t, row, PARAMETERS, (double)f->parameters, a);
-    table_set(t, row, TRAIN, DIGITS, f->loss[SPLIT_TRAIN], a);
-    table_set(t, row, VAL, DIGITS, val, a);
-    table_set(t, row, PERPLEXITY, DIGITS, exp(val), a);
-    if (!isnan(bits)) table_set(t, row, BITS, DIGITS, bits, a);
+    COLUMNS(TABLE_CELL)
 }
 
 static void print(const struct table *t, bool json)
@@ -114,20 +110,16 @@ enum status eval_several(int argc, char *const *argv, bool best, bool json)
 {
     struct arena a = {0};
     int rows = eval_models(argc, argv), row = 0, measured = 0;
-    struct table t = {columns, ARENA_NEW(&a, struct table_cell, (int64_t)rows * COLUMNS), COLUMNS,
-                      rows};
+    struct table t = table_new(columns, COUNT_OF(columns), rows, &a);
     enum status st = ST_OK;
     for (int i = 0; i < argc && st != ST_INTERRUPTED; i++) {
         struct eval_figures f;
         struct arena own = {0};
-        double published = published_loss(argv[i]);
+        double published = is_openwebtext(argc, argv) ? published_loss(argv[i]) : NAN;
         if (!is_model(argv[i])) continue;
-        table_set_text(&t, row, MODEL, argv[i]);
-        if (is_openwebtext(argc, argv) && !isnan(published))
-            table_set(&t, row, PUBLISHED, 3, published, &a);
         log_info("%s (%d of %d)", argv[i], row + 1, rows);
         st = measure(argc, argv, argv[i], best, &f, &own);
-        if (st == ST_OK) set_row(&t, row, &f, &a);
+        set_row((struct table_row){&t, row, 0, &a}, argv[i], st == ST_OK ? &f : NULL, published);
         if (st == ST_OK) measured++;
         if (st != ST_OK && st != ST_INTERRUPTED) log_warning("%s", fail_message());
         arena_release(&own);

@@ -3,13 +3,18 @@
 #include "base/str.h"
 #include "present/table_cells.h"
 
+struct sheet_table *sheet_add_table(struct sheet *s, const char *title, struct table t)
+{
+    BUG_IF(s->tables == SHEET_TABLES, "more than %d tables", SHEET_TABLES);
+    struct sheet_table *all = &s->table[s->tables++];
+    *all = (struct sheet_table){.title = title, .table = t};
+    return all;
+}
+
 struct sheet_table *sheet_add(struct sheet *s, const char *title, const struct table_column *column,
                               int columns, int rows, struct arena *a)
 {
-    BUG_IF(s->tables == SHEET_TABLES, "more than %d tables", SHEET_TABLES);
-    struct sheet_table *t = &s->table[s->tables++];
-    *t = (struct sheet_table){.title = title, .table = table_new(column, columns, rows, a)};
-    return t;
+    return sheet_add_table(s, title, table_new(column, columns, rows, a));
 }
 
 void sheet_bars(struct sheet_table *t, const char *title, const char *y, const char *spread,

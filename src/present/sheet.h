@@ -60,6 +60,8 @@ struct sheet {
 /* Adds a table with empty cells; columns must outlive the sheet. */
 struct sheet_table *sheet_add(struct sheet *s, const char *title, const struct table_column *column,
                               int columns, int rows, struct arena *a);
+/* The same with a table that was made before. */
+struct sheet_table *sheet_add_table(struct sheet *s, const char *title, struct table t);
 /* Makes the table be drawn as bars. If there are fewer labels, NULL ends them. */
 void sheet_bars(struct sheet_table *t, const char *title, const char *y, const char *spread,
                 const char *const label[SHEET_LABELS]);

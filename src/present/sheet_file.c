@@ -121,20 +121,14 @@ static void read_cells(struct table *t, const json_t *rows, const json_t *shown,
     }
 }
 
-static void forget_unknown(const struct table *t, const char **id)
-{
-    for (int c = 0; *id && c < t->columns; c++)
-        if (!strcmp(t->column[c].id, *id)) return;
-    *id = NULL;
-}
-
 /* A chart that names unknown columns is ignored. */
 static void read_chart(struct sheet_table *t, const json_t *chart, struct arena *a)
 {
     struct sheet_chart c;
     record_take(&chart_record, chart, &c, a);
     const char **const column[] = {&c.x, &c.panel, &c.y, &c.spread};
-    for (int i = 0; i < COUNT_OF(column); i++) forget_unknown(&t->table, column[i]);
+    for (int i = 0; i < COUNT_OF(column); i++)
+        if (table_find(&t->table, *column[i]) < 0) *column[i] = NULL;
     if ((int)c.kind < 0) c.kind = SHEET_NO_CHART;
     if ((int)c.unit < 0) c.unit = SHEET_MS;
     if (c.y && (c.x || c.kind == SHEET_BARS || c.kind == SHEET_TEXTS)) t->chart = c;

@@ -10,24 +10,11 @@
 
 enum { PANELS = 8, LINES = PLOT_COLORS * PLOT_DASHES };
 
-static int find(const struct table *t, const char *id)
-{
-    for (int c = 0; id && c < t->columns; c++)
-        if (!strcmp(t->column[c].id, id)) return c;
-    return -1;
-}
-
-static const char *text_at(const struct table *t, int row, int column)
-{
-    const char *text = column < 0 ? NULL : table_at(t, row, column)->text;
-    return text ? text : "";
-}
-
 static const char *label_of(const struct sheet_table *t, int row, struct arena *a)
 {
     const char *label = "";
     for (int i = 0; i < t->chart.labels; i++) {
-        const char *word = text_at(&t->table, row, find(&t->table, t->chart.label[i]));
+        const char *word = table_text_of(&t->table, row, t->chart.label[i]);
         if (*word) label = *label ? arena_printf(a, "%s, %s", label, word) : word;
     }
     return label;
@@ -54,7 +41,7 @@ static void set_points(const struct sheet_table *t, const int *at_line, struct p
                        struct arena *a)
 {
     const struct table *x = &t->table;
-    int at_x = find(x, t->chart.x), at_y = find(x, t->chart.y);
+    int at_x = table_find(x, t->chart.x), at_y = table_find(x, t->chart.y);
     int points[PANELS * LINES] = {0};
     double scale = scales[t->chart.unit];
     struct plot_point *point[PANELS * LINES];
@@ -83,9 +70,9 @@ void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct 
     struct plot_panel drawn[PANELS] = {0};
     struct plot_line *line = ARENA_NEW(a, struct plot_line, PANELS * LINES);
     int *at_line = ARENA_NEW(a, int, x->rows);
-    int panels = 0, labels = 0, missing = 0, at_panel = find(x, t->chart.panel);
+    int panels = 0, labels = 0, missing = 0;
     for (int row = 0; row < x->rows; row++) {
-        int p = index_in(panel, &panels, PANELS, text_at(x, row, at_panel));
+        int p = index_in(panel, &panels, PANELS, table_text_of(x, row, t->chart.panel));
         int l = index_in(label, &labels, LINES, label_of(t, row, a));
         at_line[row] = p < 0 || l < 0 ? -1 : p * LINES + l;
         missing += at_line[row] < 0;
@@ -98,11 +85,12 @@ void sheet_print_curves(const struct sheet_table *t, struct markup *out, struct 
     }
     set_points(t, at_line, line, a);
     for (int p = 0; p < panels; p++) {
+        int at_panel = table_find(x, t->chart.panel);
         const char *of = at_panel < 0 ? "" : x->column[at_panel].title;
         drawn[p] = (struct plot_panel){.line = &line[p * LINES], .lines = labels};
         drawn[p].title = *panel[p] ? arena_printf(a, "%s %s", of, panel[p])
-                                   : x->column[find(x, t->chart.y)].title;
-        drawn[p].x_title = x->column[find(x, t->chart.x)].title;
+                                   : x->column[table_find(x, t->chart.y)].title;
+        drawn[p].x_title = x->column[table_find(x, t->chart.x)].title;
         drawn[p].linear_x = t->chart.linear;
         if (ends_with(t->chart.x, "_bytes")) drawn[p].x_unit = CHART_BYTES;
         drawn[p].unit = units[t->chart.unit];
@@ -120,7 +108,7 @@ void sheet_print_bars(const struct sheet_table *t, struct markup *out, struct ar
     enum { HEAD = 44, ROW = 26, BAR = 16, LABEL = 170, TRACK = 460, WIDTH = LABEL + TRACK + 110 };
     const struct table *x = &t->table;
     const char **way = ARENA_NEW(a, const char *, x->rows + 1);
-    int y = find(x, t->chart.y), rows = 0, ways = 0;
+    int y = table_find(x, t->chart.y), rows = 0, ways = 0;
     double most = 0, scale = scales[t->chart.unit];
     for (int row = 0; row < x->rows; row++) {
         const struct table_cell *c = table_at(x, row, y);
@@ -135,7 +123,7 @@ void sheet_print_bars(const struct sheet_table *t, struct markup *out, struct ar
         /* Of several labels the first decides: the same way has one color in every group. */
         int color = at;
         if (t->chart.labels > 1)
-            color = index_in(way, &ways, x->rows, text_at(x, row, find(x, t->chart.label[0])));
+            color = index_in(way, &ways, x->rows, table_text_of(x, row, t->chart.label[0]));
         double top = HEAD + ROW * at, width = most > 0 ? TRACK * c->number / most : 0;
         if (!c->text) continue;
         svg_text(out, "", LABEL - 10, top + BAR - 3, "end", label_of(t, row, a));

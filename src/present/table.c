@@ -18,6 +18,20 @@ struct table_cell *table_at(const struct table *t, int row, int column)
     return &t->cell[row * t->columns + column];
 }
 
+int table_find(const struct table *t, const char *id)
+{
+    for (int c = 0; id && c < t->columns; c++)
+        if (!strcmp(t->column[c].id, id)) return c;
+    return -1;
+}
+
+const char *table_text_of(const struct table *t, int row, const char *id)
+{
+    int column = table_find(t, id);
+    const char *text = column < 0 ? NULL : table_at(t, row, column)->text;
+    return text ? text : "";
+}
+
 bool table_column_used(const struct table *t, int column)
 {
     for (int row = 0; row < t->rows; row++)
@@ -27,8 +41,7 @@ bool table_column_used(const struct table *t, int column)
 
 const char *table_why_empty(const struct table *t)
 {
-    int note = t->columns - 1;
-    while (note >= 0 && strcmp(t->column[note].id, "note") != 0) note--;
+    int note = table_find(t, "note");
     for (int row = 0; row < t->rows; row++)
         if (note < 0 || !table_at(t, row, note)->text) return NULL;
     return t->rows && note >= 0 ? table_at(t, 0, note)->text : NULL;

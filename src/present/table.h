@@ -19,11 +19,6 @@ struct table_column {
     bool is_number;    /* aligned to the right */
 };
 
-/* For an X macro LIST of columns with rows X(ID, "id", "title", "help", is_number): the enum of
- * indices is enum { LIST(TABLE_ID) COLUMNS }, and the array of columns is {LIST(TABLE_COLUMN)}. */
-#define TABLE_ID(ID, ...)     ID,
-#define TABLE_COLUMN(ID, ...) [ID] = {__VA_ARGS__},
-
 struct table_cell {
     const char *text; /* NULL: empty */
     double number;    /* if the column has numbers */
@@ -36,6 +31,10 @@ struct table {
 };
 
 struct table_cell *table_at(const struct table *t, int row, int column);
+/* The column with this id; -1: there is none, or `id` is NULL. */
+int table_find(const struct table *t, const char *id);
+/* The text of its cell; "": the cell is empty, or there is no such column. */
+const char *table_text_of(const struct table *t, int row, const char *id);
 /* Whether the column has a nonempty cell. */
 bool table_column_used(const struct table *t, int column);
 /* If every row has a note why it was not measured (column "note"), returns the first note; else

@@ -22,6 +22,13 @@ void table_set(struct table *t, int row, int column, int digits, double x, struc
     *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.*f", decimals, x), x};
 }
 
+void table_set_us(struct table *t, int row, int column, int digits, double ms, struct arena *a)
+{
+    char text[32];
+    *table_at(t, row, column) =
+        (struct table_cell){arena_strdup(a, str_number(text, 1e3 * ms, digits)), ms};
+}
+
 void table_set_std(struct table *t, int row, int column, const struct stats *s, struct arena *a)
 {
     if (s->n > 1) table_set(t, row, column, 2, s->std, a);
@@ -29,7 +36,7 @@ void table_set_std(struct table *t, int row, int column, const struct stats *s, 
 
 void table_set_error(struct table *t, int row, int column, double x, struct arena *a)
 {
-    if (isfinite(x)) *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.1e", x), x};
+    if (!isnan(x)) *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.1e", x), x};
 }
 
 void table_set_text(struct table *t, int row, int column, const char *text)

@@ -31,6 +31,9 @@ void table_form_note(const struct table_form *f, const char *text, struct str *s
  * are in TFLOP/s; CSV and JSON are always in GFLOP/s. */
 void table_form_set_flops(struct table *t, int row, int column, double per_second, struct arena *a);
 void table_form_tera(struct table *t, struct arena *a);
+/* A column of a list (table_cells.h) with FLOP/s. */
+enum { TABLE_IS_FLOPS = true };
+#define TABLE_FLOPS(known, x) TABLE_IF(known, table_form_set_flops(TABLE_AT, x, row.arena))
 struct sheet;
 /* Prints all tables of a sheet, with titles and notes except in CSV. The caller prints JSON. */
 void table_form_sheet(const struct table_form *f, const struct sheet *x, struct str *s);

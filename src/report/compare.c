@@ -68,48 +68,51 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
 /* --- the table of results --------------------------------------------------------------------- */
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_RUN, "run", "run", "name of the run directory", false) \
-    X(COLUMN_ITERS, "iters", "iters", "iterations run", true) \
-    X(COLUMN_SEEN, "tokens", "tokens", "training tokens seen, where iterations differ in them", true) \
-    X(COLUMN_END, "end", "end", "how the run ended, if it did not finish", false) \
-    X(COLUMN_FINAL_VAL, "final_val_loss", "val loss", "validation loss at the last evaluation", true) \
-    X(COLUMN_BEST_VAL, "best_val_loss", "best", "lowest validation loss of all evaluations", true) \
-    X(COLUMN_MS, "ms_median", "ms/iter", "median time of an iteration, without the first ones", true) \
-    X(COLUMN_STD, "ms_std", "± std", "standard deviation of the time of an iteration", true) \
-    X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "training tokens per second, by the median iteration", true) \
-    X(COLUMN_MFU, "mfu", "MFU", \
-      "model FLOPs (6 N + 12 L C T per token) as a share of the measured matmul peak", true) \
-    X(COLUMN_RUN_TOKENS, "run_tokens_per_s", "mean tokens/s", \
-      "all tokens over all time, without the first iterations: what slow iterations cost counts", true) \
-    X(COLUMN_RUN_MFU, "run_mfu", "mean MFU", "MFU of all tokens over all time", true) \
-    X(COLUMN_WALL, "wall", "wall time", "where the wall time of the process went, in seconds; of a resumed run the last process", false) \
-    X(COLUMN_SPEED, "speed", "speed", "speedup over the first run: the median of paired ratios if they trained in turns", true) \
-    X(COLUMN_PLANNED, "memory_planned", "memory planned", "memory of the plan", true) \
-    X(COLUMN_PLANNED_RATIO, "memory_ratio", "vs first", \
-      "planned memory compared with the first run", true) \
-    X(COLUMN_PEAK, "memory_peak", "memory peak", "largest memory measured during the run", true) \
-    X(COLUMN_BUSY, "utilization", "busy", "share of the time in which the device was busy", true) \
-    X(COLUMN_CLOCK, "clock_mhz", "MHz", "mean clock of the device", true) \
-    X(COLUMN_POWER, "power_w", "W", "mean power of the device", true) \
-    X(COLUMN_JOULE, "tokens_per_joule", "tokens/J", "training tokens per joule of the device", true) \
-    X(COLUMN_SLOWED, "throttled", "slowed", \
-      "share of the time in which power, heat or another limit lowered the clock", true) \
-    X(COLUMN_PARAMETERS, "parameters", "parameters", "trained parameters", true)
+#define COLUMNS(X) \
+    X("run", "run", "name of the run directory", TEXT, run->name) \
+    X("iters", "iters", "iterations run", KNOWN, (double)f->iters, count_text(x, a)) \
+    X("tokens", "tokens", "training tokens seen, where iterations differ in them", KNOWN, alike ? NAN : (double)f->iters * run->plan.tokens, count_text(x, a)) \
+    X("end", "end", "how the run ended, if it did not finish", TEXT, end_cell(f, a)) \
+    X("final_val_loss", "val loss", "validation loss at the last evaluation", LOSS, f->nan_iter >= 0, f->final_val_loss) \
+    X("best_val_loss", "best", "lowest validation loss of all evaluations", LOSS, false, f->best_val_loss) \
+    X("ms_median", "ms/iter", "median time of an iteration, without the first ones", KNOWN, f->ms_median, ms_text(x, f->ms_median, a)) \
+    X("ms_std", "± std", "standard deviation of the time of an iteration", KNOWN, f->ms_std, ms_text(x, f->ms_median, a)) \
+    X("tokens_per_s", "tokens/s", "training tokens per second, by the median iteration", KNOWN, f->tokens_per_s, count_text(x, a)) \
+    X("mfu", "MFU", "model FLOPs (6 N + 12 L C T per token) as a share of the measured matmul peak", KNOWN, f->mfu, percent_text(x, a)) \
+    X("run_tokens_per_s", "mean tokens/s", "all tokens over all time, without the first iterations: what slow iterations cost counts", KNOWN, f->run_tokens_per_s, count_text(x, a)) \
+    X("run_mfu", "mean MFU", "MFU of all tokens over all time", KNOWN, f->run_mfu, percent_text(x, a)) \
+    X("wall", "wall time", "where the wall time of the process went, in seconds; of a resumed run the last process", TEXT, *run_summary_wall(f, wall) ? arena_strdup(a, wall) : NULL) \
+    X("speed", "speed", "speedup over the first run: the median of paired ratios if they trained in turns", SPEED, c, at) \
+    X("memory_planned", "memory planned", "memory of the plan", BYTES, isfinite(run->plan.total), (int64_t)run->plan.total) \
+    X("memory_ratio", "vs first", "planned memory compared with the first run", KNOWN, c->runs > 1 ? run->plan.total / c->run[0].plan.total : NAN, arena_printf(a, "%+.1f %%", (x - 1) * 100)) \
+    X("memory_peak", "memory peak", "largest memory measured during the run", BYTES, isfinite(f->peak_measured), (int64_t)f->peak_measured) \
+    X("utilization", "busy", "share of the time in which the device was busy", KNOWN, g->value[GAUGE_UTILIZATION].mean, arena_printf(a, "%.0f %%", x)) \
+    X("clock_mhz", "MHz", "mean clock of the device", KNOWN, g->value[GAUGE_CLOCK].mean, arena_printf(a, "%.0f", x)) \
+    X("power_w", "W", "mean power of the device", KNOWN, g->value[GAUGE_POWER].mean, arena_printf(a, "%.0f", x)) \
+    X("tokens_per_joule", "tokens/J", "training tokens per joule of the device", KNOWN, 1 / g->joules_per_token, arena_printf(a, "%.3g", x)) \
+    X("throttled", "slowed", "share of the time in which power, heat or another limit lowered the clock", KNOWN, g->throttled, arena_printf(a, "%.1f %%", x * 100)) \
+    X("parameters", "parameters", "trained parameters", KNOWN, run->plan.parameters, count_text(x, a))
 /* clang-format on */
 
-enum { COLUMN_LIST(TABLE_ID) COLUMN_COUNT };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+/* Kinds of columns of this table alone. KNOWN: a number and the text of that number `x`; a number
+ * that is not finite is unknown. */
+enum { TABLE_IS_KNOWN = true, TABLE_IS_LOSS = true, TABLE_IS_SPEED = true };
+#define TABLE_KNOWN(number, text)          \
+    do {                                   \
+        double x = number;                 \
+        TABLE_SHOWN(isfinite(x), text, x); \
+    } while (0)
+#define TABLE_LOSS(is_nan, number)                           \
+    TABLE_KNOWN(number, arena_strdup(a, str_loss(loss, x))); \
+    TABLE_SHOWN(is_nan, "NaN", NAN)
+#define TABLE_SPEED(c, at) *table_at(TABLE_AT) = speed_cell(c, at, a)
+
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
 static bool same_tokens_per_step(const struct run *x, const struct run *y)
 {
     double m = x->plan.tokens, n = y->plan.tokens;
     return m == n || !(m > 0) || !(n > 0);
-}
-
-static void put(struct table *t, int row, int column, double number, const char *text)
-{
-    *table_at(t, row, column) = (struct table_cell){isfinite(number) ? text : NULL, number};
 }
 
 /* A time with the digits that suit `scale`, so that a spread has the precision of its median. */
@@ -122,32 +125,14 @@ static const char *ms_text(double ms, double scale, struct arena *a)
 static const char *count_text(double count, struct arena *a)
 {
     char buffer[32];
-    if (!isfinite(count)) return NULL;
     if (fabs(count) > 0x1p53) return arena_printf(a, "%.3g", count);
     return arena_strdup(a, str_thousands(buffer, llround(count)));
-}
-
-static const char *bytes_text(double bytes, struct arena *a)
-{
-    char buffer[32];
-    return isfinite(bytes) ? arena_strdup(a, str_bytes(buffer, bytes)) : NULL;
 }
 
 static const char *percent_text(double share, struct arena *a)
 {
     char buffer[32];
-    return isfinite(share) ? arena_printf(a, "%s %%", str_number(buffer, 100 * share, 3)) : NULL;
-}
-
-static void fill_gauges(struct table *t, int row, const struct gauge_summary *g, struct arena *a)
-{
-    double per_joule = 1 / g->joules_per_token, busy = g->value[GAUGE_UTILIZATION].mean;
-    double mhz = g->value[GAUGE_CLOCK].mean, watt = g->value[GAUGE_POWER].mean;
-    put(t, row, COLUMN_BUSY, busy, arena_printf(a, "%.0f %%", busy));
-    put(t, row, COLUMN_CLOCK, mhz, arena_printf(a, "%.0f", mhz));
-    put(t, row, COLUMN_POWER, watt, arena_printf(a, "%.0f", watt));
-    put(t, row, COLUMN_JOULE, per_joule, arena_printf(a, "%.3g", per_joule));
-    put(t, row, COLUMN_SLOWED, g->throttled, arena_printf(a, "%.1f %%", g->throttled * 100));
+    return arena_printf(a, "%s %%", str_number(buffer, 100 * share, 3));
 }
 
 static const char *end_cell(const struct run_summary *f, struct arena *a)
@@ -157,44 +142,25 @@ static const char *end_cell(const struct run_summary *f, struct arena *a)
     return f->end ? f->end : "no record";
 }
 
-static void fill_row(struct table *t, int row, const struct comparison *c, struct arena *a)
+static struct table_cell speed_cell(const struct comparison *c, int at, struct arena *a)
 {
-    const struct run *run = c->run;
-    const struct run_summary *f = &run[row].figures;
-    *table_at(t, row, COLUMN_RUN) = (struct table_cell){run[row].name, NAN};
-    put(t, row, COLUMN_ITERS, (double)f->iters, count_text((double)f->iters, a));
-    double seen = (double)f->iters * run[row].plan.tokens;
-    bool alike = true;
-    for (int r = 1; r < c->runs; r++) alike &= same_tokens_per_step(&run[0], &run[r]);
-    if (!alike) put(t, row, COLUMN_SEEN, seen, count_text(seen, a));
-    table_at(t, row, COLUMN_END)->text = end_cell(f, a);
-    char loss[32], wall[WALL_TEXT];
-    if (*run_summary_wall(f, wall)) table_set_text(t, row, COLUMN_WALL, arena_strdup(a, wall));
-    put(t, row, COLUMN_FINAL_VAL, f->final_val_loss,
-        arena_strdup(a, str_loss(loss, f->final_val_loss)));
-    if (f->nan_iter >= 0) *table_at(t, row, COLUMN_FINAL_VAL) = (struct table_cell){"NaN", NAN};
-    put(t, row, COLUMN_BEST_VAL, f->best_val_loss,
-        arena_strdup(a, str_loss(loss, f->best_val_loss)));
-    put(t, row, COLUMN_MS, f->ms_median, ms_text(f->ms_median, f->ms_median, a));
-    put(t, row, COLUMN_STD, f->ms_std, ms_text(f->ms_std, f->ms_median, a));
-    put(t, row, COLUMN_TOKENS, f->tokens_per_s, count_text(f->tokens_per_s, a));
-    put(t, row, COLUMN_MFU, f->mfu, percent_text(f->mfu, a));
-    put(t, row, COLUMN_RUN_TOKENS, f->run_tokens_per_s, count_text(f->run_tokens_per_s, a));
-    put(t, row, COLUMN_RUN_MFU, f->run_mfu, percent_text(f->run_mfu, a));
-    put(t, row, COLUMN_PLANNED, run[row].plan.total, bytes_text(run[row].plan.total, a));
-    put(t, row, COLUMN_PEAK, f->peak_measured, bytes_text(f->peak_measured, a));
-    fill_gauges(t, row, &f->gauges, a);
-    put(t, row, COLUMN_PARAMETERS, run[row].plan.parameters,
-        count_text(run[row].plan.parameters, a));
-    if (t->rows == 1) return;
-    const struct judgement *speed = &c->speed[row];
-    double memory = run[row].plan.total / run[0].plan.total;
+    const struct judgement *speed = &c->speed[at];
+    if (c->runs == 1) return (struct table_cell){};
+    if (at == 0) return (struct table_cell){"1.00 x", 1};
     bool named = speed->verdict.kind > VERDICT_UNCERTAIN;
-    if (row == 0) *table_at(t, 0, COLUMN_SPEED) = (struct table_cell){"1.00 x", 1};
-    if (row > 0)
-        *table_at(t, row, COLUMN_SPEED) =
-            (struct table_cell){judge_cell(speed, a), named ? speed->verdict.speed : NAN};
-    put(t, row, COLUMN_PLANNED_RATIO, memory, arena_printf(a, "%+.1f %%", (memory - 1) * 100));
+    return (struct table_cell){judge_cell(speed, a), named ? speed->verdict.speed : NAN};
+}
+
+static void set_row(struct table_row row, const struct comparison *c, int at)
+{
+    const struct run *run = &c->run[at];
+    const struct run_summary *f = &run->figures;
+    const struct gauge_summary *g = &f->gauges;
+    struct arena *a = row.arena;
+    char loss[32], wall[WALL_TEXT];
+    bool alike = true;
+    for (int r = 1; r < c->runs; r++) alike &= same_tokens_per_step(&c->run[0], &c->run[r]);
+    COLUMNS(TABLE_CELL)
 }
 
 /* --- in words --------------------------------------------------------------------------------- */
@@ -398,12 +364,12 @@ void compare_runs(const struct run *run, int n, struct arena *a, struct comparis
     struct comparison c = {.run = run, .runs = n};
     c.settings = find_differences(run, n, false, a, &c.setting);
     c.environments = find_differences(run, n, true, a, &c.environment);
-    c.table = table_new(columns, COLUMN_COUNT, n, a);
+    c.table = table_new(columns, COUNT_OF(columns), n, a);
     c.verdict = ARENA_NEW(a, const char *, n);
     c.speed = ARENA_NEW(a, struct judgement, n);
     for (int r = 1; r < n; r++) c.speed[r] = speed_of(&run[0], &run[r], a);
     for (int r = 0; r < n; r++) {
-        fill_row(&c.table, r, &c, a);
+        set_row((struct table_row){&c.table, r, 0, a}, &c, r);
         const char *verdict = r ? verdict_of(&c, r, a) : NULL;
         if (verdict) c.verdict[c.verdicts++] = verdict;
     }

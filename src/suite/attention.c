@@ -1,5 +1,5 @@
 /* cs336-attention and cs336-flash: attention alone over lengths and head sizes. */
-#include "suite/attention.h"
+#include "suite/suites.h"
 
 #include "base/clock.h"
 #include "bench/bench_attention.h"
@@ -72,67 +72,44 @@ struct trial {
 /* --- the table -------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(TYPE, "dtype", "dtype", "type of q, k, v and the output", false) \
-    X(HEAD, "d", "d", "columns of the head", true) \
-    X(LENGTH, "T", "T", "tokens per sequence", true) \
-    X(WAY, "attention", "attention", "slow (unfused) at a rung of fusion, or flash", false) \
-    X(FORWARD, "forward_ms", "forward ms", "mean", true) \
-    X(FORWARD_STD, "forward_std", "std", "standard deviation", true) \
-    X(BACKWARD, "backward_ms", "backward ms", "mean", true) \
-    X(BACKWARD_STD, "backward_std", "std", "standard deviation", true) \
-    X(BOTH, "both_ms", "both ms", "forward and backward, mean", true) \
-    X(SAMPLES_TAKEN, "samples", "n", "number of samples", true) \
-    X(TIMES, "times_slow", "x slow", "mean of the first variant / mean, both passes", true) \
-    X(ORDER, "order", "order", \
-      "fastest, both passes; the others beside it, by the rule of docs/MEASURING.md", false) \
-    X(KEPT, "kept_bytes", "before backward", \
-      "memory in use when the backward pass begins: inputs, outputs and saved values", true) \
-    X(MEMORY, "memory_bytes", "memory", "peak memory of the plan for both passes", true) \
-    X(NOTE, "note", "note", "why the cell was not measured", false)
+#define COLUMNS(X) \
+    X("dtype", "dtype", "type of q, k, v and the output", TEXT, machine_precision_name(c->precision)) \
+    X("d", "d", "columns of the head", NUMBER, true, 0, (double)head_size) \
+    X("T", "T", "tokens per sequence", NUMBER, true, 0, (double)c->T) \
+    X("attention", "attention", "slow (unfused) at a rung of fusion, or flash", TEXT, attention_variant_name(c->way)) \
+    X("forward_ms", "forward ms", "mean", NUMBER, ran, 4, c->forward.mean) \
+    X("forward_std", "std", "standard deviation", STD, ran, &c->forward) \
+    X("backward_ms", "backward ms", "mean", NUMBER, ran, 4, c->backward.mean) \
+    X("backward_std", "std", "standard deviation", STD, ran, &c->backward) \
+    X("both_ms", "both ms", "forward and backward, mean", NUMBER, ran, 4, c->both.mean) \
+    X("samples", "n", "number of samples", NUMBER, ran, 0, c->both.n) \
+    X("times_slow", "x slow", "mean of the first variant / mean, both passes", NUMBER, ran && c != plain && !plain->reason, 3, plain->both.mean / c->both.mean) \
+    X("order", "order", "fastest, both passes; the others beside it, by the rule of docs/MEASURING.md", TEXT, attention_order_words(c)) \
+    X("kept_bytes", "before backward", "memory in use when the backward pass begins: inputs, outputs and saved values", BYTES, c->bytes, c->kept) \
+    X("memory_bytes", "memory", "peak memory of the plan for both passes", BYTES, c->bytes, c->bytes) \
+    X("note", "note", "why the cell was not measured", TEXT, c->reason)
 /* clang-format on */
 
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
-static void set_row(struct table *t, int row, const struct attention_cell *c,
-                    const struct attention_cell *plain, int64_t head_size, struct arena *a)
+static void set_row(struct table_row row, const struct attention_cell *c,
+                    const struct attention_cell *plain, int64_t head_size)
 {
-    table_set_text(t, row, TYPE, machine_precision_name(c->precision));
-    table_set(t, row, HEAD, 0, (double)head_size, a);
-    table_set(t, row, LENGTH, 0, (double)c->T, a);
-    table_set_text(t, row, WAY, attention_variant_name(c->way));
-    if (c->bytes) {
-        table_set_bytes(t, row, KEPT, c->kept, a);
-        table_set_bytes(t, row, MEMORY, c->bytes, a);
-    }
-    if (c->reason) {
-        table_set_text(t, row, NOTE, c->reason);
-        return;
-    }
-    table_set(t, row, FORWARD, 4, c->forward.mean, a);
-    table_set_std(t, row, FORWARD_STD, &c->forward, a);
-    table_set(t, row, BACKWARD, 4, c->backward.mean, a);
-    table_set_std(t, row, BACKWARD_STD, &c->backward, a);
-    table_set(t, row, BOTH, 4, c->both.mean, a);
-    table_set(t, row, SAMPLES_TAKEN, 0, c->both.n, a);
-    if (c->fastest || c->order.kind)
-        table_set_text(t, row, ORDER, c->fastest ? "fastest" : verdict_name(c->order.kind));
-    if (c != plain && !plain->reason)
-        table_set(t, row, TIMES, 3, plain->both.mean / c->both.mean, a);
+    bool ran = !c->reason;
+    COLUMNS(TABLE_CELL)
 }
 
 static void make_table(const struct trial *x, struct sheet *ret, struct arena *a)
 {
     int groups = x->precisions * x->head_sizes * x->lengths, row = 0;
-    struct sheet_table *s =
-        sheet_add(ret, NULL, columns, COLUMNS, groups * __builtin_popcount(x->suite->ways), a);
+    struct sheet_table *s = sheet_add(ret, NULL, columns, COUNT_OF(columns),
+                                      groups * __builtin_popcount(x->suite->ways), a);
     for (int g = 0; g < groups; g++)
         for (int way = 0; way < ATTENTION_VARIANTS; way++) {
             const struct attention_cell *c = &x->cell[g * ATTENTION_VARIANTS];
             if (x->suite->ways >> way & 1 && c->T)
-                set_row(&s->table, row++, &c[way], &c[x->suite->plain],
-                        x->head_size[g / x->lengths % x->head_sizes], a);
+                set_row((struct table_row){&s->table, row++, 0, a}, &c[way], &c[x->suite->plain],
+                        x->head_size[g / x->lengths % x->head_sizes]);
         }
     s->table.rows = row; /* fewer if the suite was stopped */
     sheet_bars(s, "forward and backward", "both_ms", NULL,

@@ -4,7 +4,7 @@
 #include "suite/host_lines.h"
 #include "suite/joined.h"
 #include "suite/kernels.h"
-#include "suite/others.h"
+#include "suite/suites.h"
 
 enum { LENGTHS_MOST = 8, TOP = 12, STEPS = 20, LEAST = 3, WARMUP = 3 };
 static const double limit_ms = 20e3, small_limit_ms = 4e3;

@@ -11,27 +11,26 @@
 
 /* Columns after those of the grid. */
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(PHASE, "phase", "phase", "part of a training step", false) \
-    X(MEAN, "mean_ms", "mean ms", "mean over the steps after the warm-up", true) \
-    X(STD, "std_ms", "std", "standard deviation of the sample", true) \
-    X(STD_SHARE, "std_percent", "std %", "standard deviation / mean", true) \
-    X(MEDIAN, "median_ms", "median", "milliseconds", true) \
-    X(LEAST, "min_ms", "min", "milliseconds", true) \
-    X(P95, "p95_ms", "p95", "95th percentile", true) \
-    X(FIRST, "first_ms", "first", "the first step of all, even if it is warm-up", true) \
-    X(SAMPLES, "samples", "n", "measured steps", true) \
-    X(RATE, "tokens_per_s", "tokens/s", "tokens per second, from the mean", true) \
-    X(TIMES, "times_first", "x first", \
-      "speed per token relative to the first value of the last key, by the median ratio", true) \
-    X(VERDICT, "verdict", "verdict", "whether it is faster than that one, by the rule of docs/MEASURING.md", false) \
-    X(MEMORY, "memory_bytes", "memory", "memory of the plans of the cell", true) \
-    X(LOSS, "first_loss", "loss", "loss of the first step", true) \
-    X(NOTE, "note", "note", "why the cell was not measured", false)
+#define COLUMNS(X) \
+    X("phase", "phase", "part of a training step", TEXT, c->reason ? NULL : bench_line_name(l)) \
+    X("mean_ms", "mean ms", "mean over the steps after the warm-up", NUMBER, ran, 4, ms->mean) \
+    X("std_ms", "std", "standard deviation of the sample", STD, ran, ms) \
+    X("std_percent", "std %", "standard deviation / mean", NUMBER, ran && ms->n > 1 && ms->mean > 0, 2, 100 * ms->std / ms->mean) \
+    X("median_ms", "median", "milliseconds", NUMBER, ran, 4, ms->median) \
+    X("min_ms", "min", "milliseconds", NUMBER, ran, 4, ms->min) \
+    X("p95_ms", "p95", "95th percentile", NUMBER, ran, 4, ms->p95) \
+    X("first_ms", "first", "the first step of all, even if it is warm-up", NUMBER, ran && l != BENCH_DIFFERENCE, 4, c->line[l].first_ms) \
+    X("samples", "n", "measured steps", NUMBER, ran, 0, ms->n) \
+    X("tokens_per_s", "tokens/s", "tokens per second, from the mean", COUNT, ran && has_rate(ms, l), bench_line_tokens(c, l) * 1e3 / ms->mean) \
+    X("times_first", "x first", "speed per token relative to the first value of the last key, by the median ratio", NUMBER, j.verdict.kind, 3, j.verdict.speed) \
+    X("verdict", "verdict", "whether it is faster than that one, by the rule of docs/MEASURING.md", TEXT, *judge_name(&j) ? judge_name(&j) : NULL) \
+    X("memory_bytes", "memory", "memory of the plans of the cell", BYTES, bytes, bytes) \
+    X("first_loss", "loss", "loss of the first step", NUMBER, ran && l == bench_line_of_loss(c->lines), 6, c->loss) \
+    X("note", "note", "why the cell was not measured", TEXT, c->reason ? c->reason : refused ? c->line[l].reason : NULL)
 /* clang-format on */
 
-enum { COLUMN_LIST(TABLE_ID) FIXED };
-static const struct table_column fixed[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column fixed[] = {COLUMNS(TABLE_COLUMN)};
+enum { FIXED = COUNT_OF(fixed) };
 
 /* The columns of a grid: subject, axes, warm-up, then the fixed ones. */
 struct columns {
@@ -75,28 +74,22 @@ static void set_place(struct table *t, int row, const struct bench_grid *g, int 
     if (c->warmup >= 0) table_set(t, row, c->warmup, 0, g->warmup[at.warmup], a);
 }
 
-static void set_line(struct table *t, int row, int first, const struct bench_cell *c,
-                     enum bench_line l, const struct bench_cell *base, enum bench_order order,
-                     struct arena *a)
+/* Whether tokens per second say something about this line. */
+static bool has_rate(const struct stats *ms, enum bench_line l)
 {
+    return ms->mean > 0 && l != BENCH_UPDATE && l != BENCH_DIFFERENCE && l != BENCH_BACKWARD;
+}
+
+/* `base`: the cell that this one is compared with. */
+static void set_line(struct table_row row, const struct bench_cell *c, enum bench_line l,
+                     const struct bench_cell *base, enum bench_order order)
+{
+    bool refused = !c->reason && c->refused >> l & 1, ran = !c->reason && !refused;
+    int64_t bytes = refused ? c->line[l].needs_bytes : c->bytes;
     const struct stats *ms = &c->line[l].ms;
-    table_set_text(t, row, first + PHASE, bench_line_name(l));
-    table_set(t, row, first + MEAN, 4, ms->mean, a);
-    table_set_std(t, row, first + STD, ms, a);
-    if (ms->n > 1 && ms->mean > 0)
-        table_set(t, row, first + STD_SHARE, 2, 100 * ms->std / ms->mean, a);
-    table_set(t, row, first + MEDIAN, 4, ms->median, a);
-    table_set(t, row, first + LEAST, 4, ms->min, a);
-    table_set(t, row, first + P95, 4, ms->p95, a);
-    if (l != BENCH_DIFFERENCE) table_set(t, row, first + FIRST, 4, c->line[l].first_ms, a);
-    table_set(t, row, first + SAMPLES, 0, ms->n, a);
-    if (ms->mean > 0 && l != BENCH_UPDATE && l != BENCH_DIFFERENCE && l != BENCH_BACKWARD)
-        table_set_count(t, row, first + RATE, bench_line_tokens(c, l) * 1e3 / ms->mean, a);
-    if (l == bench_line_of_loss(c->lines)) table_set(t, row, first + LOSS, 6, c->loss, a);
-    if (base == c || base->reason) return;
-    struct judgement j = bench_cells_judge(base, c, l, order);
-    if (j.verdict.kind) table_set(t, row, first + TIMES, 3, j.verdict.speed, a);
-    if (*judge_name(&j)) table_set_text(t, row, first + VERDICT, judge_name(&j));
+    struct judgement j = {0};
+    if (ran && base != c && !base->reason) j = bench_cells_judge(base, c, l, order);
+    COLUMNS(TABLE_CELL)
 }
 
 static int rows_of(const struct bench_cell *cell, int cells)
@@ -130,18 +123,10 @@ static void add_table(const struct bench_grid *g, const struct bench_cell *cell,
     for (int i = 0; i < cells; i++) {
         const struct bench_cell *x = &cell[i];
         for (int l = 0; l < BENCH_LINES; l++) {
-            bool refused = !x->reason && x->refused >> l & 1;
-            int64_t bytes = refused ? x->line[l].needs_bytes : x->bytes;
             if (x->reason ? l > 0 : !((x->lines | x->refused) >> l & 1)) continue;
             set_place(t, row, g, i, &c, a);
-            if (bytes) table_set_bytes(t, row, c.first + MEMORY, bytes, a);
-            if (refused)
-                table_set_text(t, row, c.first + PHASE, bench_line_name((enum bench_line)l));
-            if (x->reason || refused)
-                table_set_text(t, row, c.first + NOTE, refused ? x->line[l].reason : x->reason);
-            else
-                set_line(t, row, c.first, x, (enum bench_line)l, &cell[first_of(g, i)], order, a);
-            row++;
+            set_line((struct table_row){t, row++, c.first, a}, x, (enum bench_line)l,
+                     &cell[first_of(g, i)], order);
         }
     }
     chart_of(sheet, g);

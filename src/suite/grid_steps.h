@@ -4,6 +4,7 @@
 
 #include "bench/bench_grid.h"
 #include "present/sheet.h"
+#include "present/table_cells.h"
 
 /* Columns of both tables, by id and index. */
 enum { STEP_CELL, STEP_PHASE, STEP_NUMBER, STEP_MS, STEP_COLUMNS };
@@ -18,8 +19,9 @@ void grid_steps_add(const struct bench_grid *g, const struct bench_cell *cell, i
                     struct sheet *ret, struct arena *a);
 /* Draws the first of these tables; its rows are set. */
 void grid_steps_draw(struct sheet_table *t);
-/* One row of the second. The setup is part of `ms`. */
-void grid_start_set(struct table *t, int row, const char *cell, const char *part, double ms,
-                    const struct kernel_setup *s, struct arena *a);
+/* One row of each. The setup is part of `ms`. */
+void grid_step_set(struct table_row row, const char *cell, const char *phase, int step, double ms);
+void grid_start_set(struct table_row row, const char *cell, const char *part, double ms,
+                    const struct kernel_setup *s);
 
 #endif

@@ -129,39 +129,36 @@ void host_lines_add(struct host_lines *h, const char *side, int64_t T, const str
         }
 }
 
+/* clang-format off */
+#define LINE(X) \
+    X("attention", "attention", "slow or flash", TEXT, x->side) \
+    X("T", "T", "tokens per sequence", NUMBER, true, 0, (double)x->T) \
+    X("kind", "kind", "work of the host, a call of the driver, or a copy on the device", TEXT, x->kind) \
+    X("name", "what", "as in the trace", TEXT, x->name) \
+    X("within", "within", "the part of a step in which the call was made; `before, in all`: while memory was allocated, kernels were loaded and the first steps ran", TEXT, x->within) \
+    X("thread", "thread", "of the host", TEXT, x->thread) \
+    X("calls", "calls", "per step; `before`: all", NUMBER, true, 3, (double)x->calls / x->steps) \
+    X("ms", "ms", "per step; `before`: all", NUMBER, true, 4, x->ms / x->steps) \
+    X("us", "avg us", "mean of one", NUMBER, true, 4, 1e3 * x->ms / (double)x->calls) \
+    X("bytes", "bytes", "copied or filled, per step", BYTES, x->bytes > 0, (int64_t)(x->bytes / x->steps))
+#define WAIT(X) \
+    X("attention", "attention", "slow or flash", TEXT, x->side) \
+    X("T", "T", "tokens per sequence", NUMBER, true, 0, (double)x->T) \
+    X("thread", "thread", "of the host; `main` launches the steps", TEXT, x->thread) \
+    X("what", "what", "what it does, or waits for", TEXT, x->name) \
+    X("ms", "ms", "per step, by the clock of the host", NUMBER, true, 4, x->ms) \
+    X("percent", "%", "share of the host's time for a step", NUMBER, true, 3, 100 * x->share)
+/* clang-format on */
+
 void host_lines_table(const struct host_lines *h, struct sheet *s)
 {
-    static const struct table_column columns[] = {
-        {"attention", "attention", "slow or flash", false},
-        {"T", "T", "tokens per sequence", true},
-        {"kind", "kind", "work of the host, a call of the driver, or a copy on the device", false},
-        {"name", "what", "as in the trace", false},
-        {"within", "within",
-         "the part of a step in which the call was made; `before, in all`: while memory was "
-         "allocated, kernels were loaded and the first steps ran",
-         false},
-        {"thread", "thread", "of the host", false},
-        {"calls", "calls", "per step; `before`: all", true},
-        {"ms", "ms", "per step; `before`: all", true},
-        {"us", "avg us", "mean of one", true},
-        {"bytes", "bytes", "copied or filled, per step", true},
-    };
-    enum { SIDE, T, KIND, WHAT, WITHIN, THREAD, TIMES, TIME, MEAN, BYTES };
+    static const struct table_column columns[] = {LINE(TABLE_COLUMN)};
     struct table *t = &sheet_add(s, "API calls, copies and work of the host, from the trace",
                                  columns, COUNT_OF(columns), h->lines, h->a)
                            ->table;
-    for (int row = 0; row < h->lines; row++) {
-        const struct host_line *x = &h->line[row];
-        table_set_text(t, row, SIDE, x->side);
-        table_set(t, row, T, 0, (double)x->T, h->a);
-        table_set_text(t, row, KIND, x->kind);
-        table_set_text(t, row, WHAT, x->name);
-        table_set_text(t, row, WITHIN, x->within);
-        table_set_text(t, row, THREAD, x->thread);
-        table_set(t, row, TIMES, 3, (double)x->calls / x->steps, h->a);
-        table_set(t, row, TIME, 4, x->ms / x->steps, h->a);
-        table_set(t, row, MEAN, 4, 1e3 * x->ms / (double)x->calls, h->a);
-        if (x->bytes > 0) table_set_bytes(t, row, BYTES, (int64_t)(x->bytes / x->steps), h->a);
+    struct table_row row = {t, 0, 0, h->a};
+    for (const struct host_line *x = h->line; row.row < h->lines; x++, row.row++, row.column = 0) {
+        LINE(TABLE_CELL)
     }
 }
 
@@ -272,25 +269,12 @@ void host_waits_add(struct host_lines *h, const char *side, int64_t T, const str
 
 void host_waits_table(const struct host_lines *h, struct sheet *s)
 {
-    static const struct table_column columns[] = {
-        {"attention", "attention", "slow or flash", false},
-        {"T", "T", "tokens per sequence", true},
-        {"thread", "thread", "of the host; `main` launches the steps", false},
-        {"what", "what", "what it does, or waits for", false},
-        {"ms", "ms", "per step, by the clock of the host", true},
-        {"percent", "%", "share of the host's time for a step", true},
-    };
-    enum { SIDE, T, THREAD, WHAT, TIME, SHARE };
+    static const struct table_column columns[] = {WAIT(TABLE_COLUMN)};
     struct table *t = &sheet_add(s, "What each thread of the host waits for", columns,
                                  COUNT_OF(columns), h->lines, h->a)
                            ->table;
-    for (int row = 0; row < h->lines; row++) {
-        const struct host_line *x = &h->line[row];
-        table_set_text(t, row, SIDE, x->side);
-        table_set(t, row, T, 0, (double)x->T, h->a);
-        table_set_text(t, row, THREAD, x->thread);
-        table_set_text(t, row, WHAT, x->name);
-        table_set(t, row, TIME, 4, x->ms, h->a);
-        table_set(t, row, SHARE, 3, 100 * x->share, h->a);
+    struct table_row row = {t, 0, 0, h->a};
+    for (const struct host_line *x = h->line; row.row < h->lines; x++, row.row++, row.column = 0) {
+        WAIT(TABLE_CELL)
     }
 }

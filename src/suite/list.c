@@ -1,8 +1,7 @@
 /* THE list of suites: name, title, what it reproduces, and what it runs. */
 #include "base/str.h"
-#include "suite/attention.h"
 #include "suite/grid.h"
-#include "suite/others.h"
+#include "suite/suites.h"
 
 #include <string.h>
 

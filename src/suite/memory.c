@@ -1,5 +1,5 @@
 /* cs336-memory: peak memory, saved values and recomputation, computed from plans. */
-#include "suite/others.h"
+#include "suite/suites.h"
 
 #include "engine/memory.h"
 #include "engine/tune.h"
@@ -61,32 +61,31 @@ static void name_point(struct table *t, int row, const struct looking *x, const 
 }
 
 /* clang-format off */
-#define POINT_COLUMNS                                                      \
+enum { POINT_COLUMNS = 3 };
+#define POINT                                                              \
     {"config", "config", "the model", false},                              \
     {"dtype", "dtype", "type of activations and matmuls", false},          \
-    {"T", "T", "tokens per sequence", true}
+    {"T", "T", "tokens per sequence", true},
 /* clang-format on */
 
 /* --- peaks ------------------------------------------------------------------------------------ */
 
 /* clang-format off */
-#define PEAK_LIST(X) \
-    X(PHASE, "phase", "phase", \
-      "inference: the loss, with nothing saved; the forward pass of a step; or the step", false) \
-    X(PEAK, "peak_bytes", "peak", "memory in use at the peak", true) \
-    X(TOTAL, "total_bytes", "allocated", "memory allocated before the first step, with gaps", true) \
-    X(WEIGHTS, "weights_bytes", "weights", "weights and their copies, at the peak", true) \
-    X(GRADIENTS, "gradients_bytes", "gradients", "gradients at the peak", true) \
-    X(OPTIMIZER, "optimizer_bytes", "AdamW", "moments of AdamW", true) \
-    X(SAVED, "saved_bytes", "saved", "saved for the backward pass, at the peak", true) \
-    X(AT, "at", "where", "the kernel that runs at the peak", false) \
-    X(RESIDUAL, "residual_bytes", "one (B,T,C)", "a tensor of the residual stream in fp32", true) \
-    X(FITS, "fits", "fits", "whether it fits within --mem-limit", false) \
-    X(NOTE, "note", "note", "why there is no plan", false)
+#define PEAK(X) \
+    X("phase", "phase", "inference: the loss, with nothing saved; the forward pass of a step; or the step", TEXT, phase) \
+    X("peak_bytes", "peak", "memory in use at the peak", BYTES, m, m->used) \
+    X("total_bytes", "allocated", "memory allocated before the first step, with gaps", BYTES, m, course.total) \
+    X("weights_bytes", "weights", "weights and their copies, at the peak", BYTES, m, part[MEMORY_WEIGHTS] + part[MEMORY_COPIES]) \
+    X("gradients_bytes", "gradients", "gradients at the peak", BYTES, m && part[MEMORY_GRADIENTS], part[MEMORY_GRADIENTS]) \
+    X("optimizer_bytes", "AdamW", "moments of AdamW", BYTES, m && part[MEMORY_OPTIMIZER], part[MEMORY_OPTIMIZER]) \
+    X("saved_bytes", "saved", "saved for the backward pass, at the peak", BYTES, m && part[MEMORY_SAVED], part[MEMORY_SAVED]) \
+    X("at", "where", "the kernel that runs at the peak", TEXT, m ? kernel_at(program, m, row.arena) : NULL) \
+    X("residual_bytes", "one (B,T,C)", "a tensor of the residual stream in fp32", BYTES, m, c->data.batch_size * c->model.block_size * c->model.n_embd * (int64_t)sizeof(float)) \
+    X("fits", "fits", "whether it fits within --mem-limit", TEXT, m && limit ? course.total <= limit ? "yes" : "no" : NULL) \
+    X("note", "note", "why there is no plan", TEXT, why)
 /* clang-format on */
 
-enum { BEFORE_PEAKS = 2, PEAK_LIST(TABLE_ID) PEAK_COLUMNS };
-static const struct table_column peak_columns[] = {POINT_COLUMNS, PEAK_LIST(TABLE_COLUMN)};
+static const struct table_column peak_columns[] = {POINT PEAK(TABLE_COLUMN)};
 
 /* The peak of the forward pass. */
 static const struct memory_moment *peak_of_forward(const struct memory_course *c,
@@ -101,29 +100,25 @@ static const struct memory_moment *peak_of_forward(const struct memory_course *c
     return most;
 }
 
-static void set_peak(struct table *t, int row, const struct looking *x, const struct point *p,
-                     const struct program *program, bool forward)
+static const char *kernel_at(const struct program *p, const struct memory_moment *m,
+                             struct arena *a)
 {
-    struct memory_course course;
-    struct arena *a = x->a;
-    const struct config *c = &p->config;
-    memory_course(program, &course, a);
-    const struct memory_moment *m =
-        forward ? peak_of_forward(&course, program) : &course.moment[course.peak];
-    const struct node *n = &program->graph[m->kind].node[m->step];
-    const int64_t *part = m->bytes;
-    table_set_bytes(t, row, PEAK, m->used, a);
-    table_set_bytes(t, row, TOTAL, course.total, a);
-    table_set_bytes(t, row, WEIGHTS, part[MEMORY_WEIGHTS] + part[MEMORY_COPIES], a);
-    if (part[MEMORY_GRADIENTS]) table_set_bytes(t, row, GRADIENTS, part[MEMORY_GRADIENTS], a);
-    if (part[MEMORY_OPTIMIZER]) table_set_bytes(t, row, OPTIMIZER, part[MEMORY_OPTIMIZER], a);
-    if (part[MEMORY_SAVED]) table_set_bytes(t, row, SAVED, part[MEMORY_SAVED], a);
-    table_set_text(t, row, AT, arena_printf(a, "%s %s", op_def(n->op)->name, n->scope));
-    table_set_bytes(
-        t, row, RESIDUAL,
-        c->data.batch_size * c->model.block_size * c->model.n_embd * (int64_t)sizeof(float), a);
-    if (x->request->limit)
-        table_set_text(t, row, FITS, course.total <= x->request->limit ? "yes" : "no");
+    const struct node *n = &p->graph[m->kind].node[m->step];
+    return arena_printf(a, "%s %s", op_def(n->op)->name, n->scope);
+}
+
+/* `why`: why there is no program; NULL: there is one. */
+static void set_peak(struct table_row row, const char *phase, const struct config *c,
+                     const struct program *program, bool forward, int64_t limit, const char *why)
+{
+    struct memory_course course = {0};
+    const struct memory_moment *m = NULL;
+    if (!why) {
+        memory_course(program, &course, row.arena);
+        m = forward ? peak_of_forward(&course, program) : &course.moment[course.peak];
+    }
+    const int64_t *part = m ? m->bytes : NULL;
+    PEAK(TABLE_CELL)
 }
 
 static enum status add_peak(struct looking *x, struct table *t, int row, const struct point *p,
@@ -134,16 +129,14 @@ static enum status add_peak(struct looking *x, struct table *t, int row, const s
     unsigned kinds = memory_kinds(&p->config, peaks[peak].extent);
     show(x, p);
     name_point(t, row, x, p);
-    table_set_text(t, row, PHASE, peaks[peak].name);
     enum status st =
         program_for(&program, &p->config, suite_vocabulary(&p->config, CS336_VOCABULARY), kinds,
                     x->backend, &plans);
-    if (st == ST_OK) {
-        set_peak(t, row, x, p, &program, peaks[peak].forward);
-    } else if (st == ST_UNSUPPORTED) {
-        table_set_text(t, row, NOTE, arena_strdup(x->a, fail_message()));
-        st = ST_OK;
-    }
+    const char *why = st == ST_UNSUPPORTED ? arena_strdup(x->a, fail_message()) : NULL;
+    if (why) st = ST_OK;
+    if (st == ST_OK)
+        set_peak((struct table_row){t, row, POINT_COLUMNS, x->a}, peaks[peak].name, &p->config,
+                 &program, peaks[peak].forward, x->request->limit, why);
     arena_release(&plans);
     return st;
 }
@@ -151,7 +144,8 @@ static enum status add_peak(struct looking *x, struct table *t, int row, const s
 static enum status add_peaks(struct looking *x)
 {
     int rows = x->sizes * x->type.values * x->lengths * COUNT_OF(peaks), row = 0;
-    struct sheet_table *t = sheet_add(x->sheet, "Peaks", peak_columns, PEAK_COLUMNS, rows, x->a);
+    struct sheet_table *t =
+        sheet_add(x->sheet, "Peaks", peak_columns, COUNT_OF(peak_columns), rows, x->a);
     struct point p = {0};
     for (p.size = 0; p.size < x->sizes; p.size++)
         for (p.type = 0; p.type < x->type.values; p.type++)
@@ -168,11 +162,10 @@ static enum status add_peaks(struct looking *x)
 
 /* --- what a block saves ----------------------------------------------------------------------- */
 
-enum { TENSOR = 3, OPERATOR, TYPE, BYTES, SHARE, SAVED_COLUMNS };
+enum { TENSOR = POINT_COLUMNS, OPERATOR, TYPE, BYTES, SHARE, SAVED_COLUMNS };
 
 static const struct table_column saved_columns[SAVED_COLUMNS] = {
-    POINT_COLUMNS,
-    [TENSOR] = {"tensor", "saved", "the saved tensor", false},
+    POINT[TENSOR] = {"tensor", "saved", "the saved tensor", false},
     [OPERATOR] = {"op", "by", "the operator that writes it", false},
     [TYPE] = {"type", "type", "type of the tensor", false},
     [BYTES] = {"bytes", "size", "size of the tensor", true},
@@ -248,11 +241,16 @@ static enum status add_saved(struct looking *x)
 
 /* --- recomputation ---------------------------------------------------------------------------- */
 
-enum { RECOMPUTE = 3, RECOMPUTE_TOTAL, RECOMPUTE_SAVED, RECOMPUTE_FLOPS, RECOMPUTE_COLUMNS };
+enum {
+    RECOMPUTE = POINT_COLUMNS,
+    RECOMPUTE_TOTAL,
+    RECOMPUTE_SAVED,
+    RECOMPUTE_FLOPS,
+    RECOMPUTE_COLUMNS
+};
 
 static const struct table_column recompute_columns[RECOMPUTE_COLUMNS] = {
-    POINT_COLUMNS,
-    [RECOMPUTE] = {"recompute", "recompute", "what the backward pass recomputes", false},
+    POINT[RECOMPUTE] = {"recompute", "recompute", "what the backward pass recomputes", false},
     [RECOMPUTE_TOTAL] = {"total_bytes", "allocated", "memory of a training step", true},
     [RECOMPUTE_SAVED] = {"saved_bytes", "saved", "saved for the backward pass, at its largest",
                          true},

@@ -3,8 +3,8 @@
 #include "present/table_cells.h"
 #include "report/changes.h"
 #include "report/speed.h"
-#include "suite/others.h"
 #include "suite/parts.h"
+#include "suite/suites.h"
 
 #include <math.h>
 
@@ -123,39 +123,27 @@ static enum status profile(const struct suite_request *r, bool small, struct are
 /* --- results ---------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(RUN, "run", "run", "slow: unfused attention; or flash", false) \
-    X(MS, "ms_median", "ms/iter", "median time of an iteration", true) \
-    X(STD, "ms_std", "std", "standard deviation", true) \
-    X(TOKENS, "tokens_per_s", "tokens/s", "tokens per second, from the median", true) \
-    X(SPEED, "times_slow", "x slow", "speed per token relative to slow, by the turns of both", true) \
-    X(VERDICT, "verdict", "verdict", "whether it is faster than slow, by the rule of docs/MEASURING.md", false) \
-    X(TRAIN_LOSS, "train_loss", "train loss", "at the end of the run", true) \
-    X(VAL_LOSS, "val_loss", "val loss", "at the end of the run", true) \
-    X(BEST, "best_val_loss", "best val", "the lowest validation loss", true) \
-    X(APART, "val_apart", "val apart", \
-      "largest difference of validation loss from slow, at any evaluation", true) \
-    X(BUSY, "utilization", "busy %", "mean utilisation of the device during training", true) \
-    X(CLOCK, "clock_mhz", "MHz", "mean clock of the device during training", true) \
-    X(POWER, "power_w", "W", "mean power of the device during training", true) \
-    X(ENERGY, "joules_per_token", "J/token", "energy per token", true) \
-    X(PLANNED, "memory_planned", "planned", "memory of the plan", true) \
-    X(PEAK, "memory_peak", "memory", "largest measured memory", true) \
-    X(KERNELS, "kernels_per_step", "kernels", "nodes of the plan per step", true)
+#define COLUMNS(X) \
+    X("run", "run", "slow: unfused attention; or flash", TEXT, r == slow ? "slow" : "flash") \
+    X("ms_median", "ms/iter", "median time of an iteration", NUMBER, true, 4, f->ms_median) \
+    X("ms_std", "std", "standard deviation", NUMBER, true, 2, f->ms_std) \
+    X("tokens_per_s", "tokens/s", "tokens per second, from the median", COUNT, true, f->tokens_per_s) \
+    X("times_slow", "x slow", "speed per token relative to slow, by the turns of both", NUMBER, r != slow && speed.verdict.kind, 3, speed.verdict.speed) \
+    X("verdict", "verdict", "whether it is faster than slow, by the rule of docs/MEASURING.md", TEXT, r != slow ? judge_name(&speed) : NULL) \
+    X("train_loss", "train loss", "at the end of the run", NUMBER, true, 5, f->final_train_loss) \
+    X("val_loss", "val loss", "at the end of the run", NUMBER, true, 5, f->final_val_loss) \
+    X("best_val_loss", "best val", "the lowest validation loss", NUMBER, true, 5, f->best_val_loss) \
+    X("val_apart", "val apart", "largest difference of validation loss from slow, at any evaluation", NUMBER, r != slow, 2, most_apart(r, slow)) \
+    X("utilization", "busy %", "mean utilization of the device during training", NUMBER, true, 3, g[GAUGE_UTILIZATION].mean) \
+    X("clock_mhz", "MHz", "mean clock of the device during training", NUMBER, true, 4, g[GAUGE_CLOCK].mean) \
+    X("power_w", "W", "mean power of the device during training", NUMBER, true, 3, g[GAUGE_POWER].mean) \
+    X("joules_per_token", "J/token", "energy per token", NUMBER, true, 3, f->gauges.joules_per_token) \
+    X("memory_planned", "planned", "memory of the plan", BYTES, isfinite(r->plan.total), (int64_t)r->plan.total) \
+    X("memory_peak", "memory", "largest measured memory", BYTES, isfinite(f->peak_measured), (int64_t)f->peak_measured) \
+    X("kernels_per_step", "kernels", "nodes of the plan per step", NUMBER, true, 0, r->plan.kernels)
 /* clang-format on */
 
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
-
-static void set_known(struct table *t, int row, int column, int digits, double x, struct arena *a)
-{
-    if (isfinite(x)) table_set(t, row, column, digits, x, a);
-}
-
-static void set_known_bytes(struct table *t, int row, int column, double x, struct arena *a)
-{
-    if (isfinite(x)) table_set_bytes(t, row, column, (int64_t)x, a);
-}
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
 static double most_apart(const struct run *x, const struct run *y)
 {
@@ -168,29 +156,13 @@ static double most_apart(const struct run *x, const struct run *y)
     return most;
 }
 
-static void set_run(struct table *t, int row, const struct run *r, const struct run *slow,
-                    struct arena *a)
+/* A cell of a number that is not finite is empty. */
+static void set_run(struct table_row row, const struct run *r, const struct run *slow)
 {
     const struct run_summary *f = &r->figures;
     const struct gauge_range *g = f->gauges.value;
-    table_set_text(t, row, RUN, r == slow ? "slow" : "flash");
-    set_known(t, row, MS, 4, f->ms_median, a);
-    set_known(t, row, STD, 2, f->ms_std, a);
-    if (isfinite(f->tokens_per_s)) table_set_count(t, row, TOKENS, f->tokens_per_s, a);
-    struct judgement speed = speed_of(slow, r, a);
-    if (r != slow && speed.verdict.kind) table_set(t, row, SPEED, 3, speed.verdict.speed, a);
-    if (r != slow) table_set_text(t, row, VERDICT, judge_name(&speed));
-    set_known(t, row, TRAIN_LOSS, 5, f->final_train_loss, a);
-    set_known(t, row, VAL_LOSS, 5, f->final_val_loss, a);
-    set_known(t, row, BEST, 5, f->best_val_loss, a);
-    if (r != slow) set_known(t, row, APART, 2, most_apart(r, slow), a);
-    set_known(t, row, BUSY, 3, g[GAUGE_UTILIZATION].mean, a);
-    set_known(t, row, CLOCK, 4, g[GAUGE_CLOCK].mean, a);
-    set_known(t, row, POWER, 3, g[GAUGE_POWER].mean, a);
-    set_known(t, row, ENERGY, 3, f->gauges.joules_per_token, a);
-    set_known_bytes(t, row, PLANNED, r->plan.total, a);
-    set_known_bytes(t, row, PEAK, f->peak_measured, a);
-    set_known(t, row, KERNELS, 0, r->plan.kernels, a);
+    struct judgement speed = speed_of(slow, r, row.arena);
+    COLUMNS(TABLE_CELL)
 }
 
 static enum status read_runs(const struct suite_request *r, struct sheet *ret, struct arena *a)
@@ -199,8 +171,9 @@ static enum status read_runs(const struct suite_request *r, struct sheet *ret, s
     struct run *run;
     for (int i = 0; i < COUNT_OF(ways); i++) dir[i] = arena_printf(a, "%s/%s", r->out_dir, ways[i]);
     TRY(runs_read(dir, COUNT_OF(ways), a, &run));
-    struct sheet_table *t = sheet_add(ret, NULL, columns, COLUMNS, COUNT_OF(ways), a);
-    for (int i = 0; i < COUNT_OF(ways); i++) set_run(&t->table, i, &run[i], &run[0], a);
+    struct sheet_table *t = sheet_add(ret, NULL, columns, COUNT_OF(columns), COUNT_OF(ways), a);
+    for (int i = 0; i < COUNT_OF(ways); i++)
+        set_run((struct table_row){&t->table, i, 0, a}, &run[i], &run[0]);
     sheet_bars(t, "time of an iteration", "ms_median", "ms_std",
                (const char *[SHEET_LABELS]){"run"});
     return ST_OK;
@@ -215,9 +188,7 @@ static enum status read_profiles(const struct suite_request *r, struct sheet *re
         TRY(profile_file_read(arena_printf(a, "%s/%s/profile.json", r->out_dir, ways[i]),
                               i ? "flash" : "slow", a, &p[i]));
     changes_find(&p[0], &p[1], a, c);
-    struct table t = changes_table(c, CHANGES, a);
-    struct sheet_table *s = sheet_add(ret, changes_words(c, a), t.column, t.columns, t.rows, a);
-    s->table = t;
+    sheet_add_table(ret, changes_words(c, a), changes_table(c, CHANGES, a));
     return ST_OK;
 }
 

@@ -3,8 +3,8 @@
 #include "present/table_cells.h"
 #include "suite/announce.h"
 #include "suite/kernels.h"
-#include "suite/others.h"
 #include "suite/softmax.h"
+#include "suite/suites.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,29 +35,6 @@ struct profiling {
 
 /* --- parts of a step -------------------------------------------------------------------------- */
 
-/* clang-format off */
-#define COLUMN_LIST(X) \
-    X(CONFIG, "config", "config", "the model", false) \
-    X(LENGTH, "T", "T", "tokens per sequence", true) \
-    X(PHASE, "phase", "phase", "phase of a training step", false) \
-    X(CLOCK, "clock_ms", "ms, clock", "mean, by the clock of the host", true) \
-    X(CLOCK_STD, "clock_std", "std", "standard deviation", true) \
-    X(PROFILER, "profiler_ms", "ms, profiler", "mean of kernels and the idle time between them", \
-      true) \
-    X(IDLE, "idle_percent", "idle %", "share of the phase in which nothing ran", true) \
-    X(KERNEL, "kernel", "longest kernel", "the kernel with the largest total time", false) \
-    X(KERNEL_SHARE, "kernel_percent", "% of it", "its share of the phase", true) \
-    X(CALLS, "kernel_calls", "calls", "calls of that kernel in the phase", true) \
-    X(MATMULS, "products_percent", "matmuls %", "share of the phase", true) \
-    X(SOFTMAX, "softmax_percent", "softmax %", "share of the phase", true) \
-    X(NORMS, "norms_percent", "norms %", "share of the phase", true) \
-    X(POINTWISE, "pointwise_percent", "pointwise %", "share of the phase", true) \
-    X(NOTE, "note", "note", "why it was not measured", false)
-/* clang-format on */
-
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
-
 /* Phases of the table: the phases of the profiler, and the line of the clock. */
 static const struct {
     unsigned phases;
@@ -70,36 +47,45 @@ static const struct {
     {PHASES_ALL, BENCH_STEP},
 };
 
-static void set_share(struct table *t, int row, int column, const struct profile *p,
-                      unsigned phases, enum family family, struct arena *a)
+/* clang-format off */
+#define COLUMNS(X) \
+    X("config", "config", "the model", TEXT, name) \
+    X("T", "T", "tokens per sequence", NUMBER, true, 0, (double)T) \
+    X("phase", "phase", "phase of a training step", TEXT, p ? bench_line_name(parts[part].line) : NULL) \
+    X("clock_ms", "ms, clock", "mean, by the clock of the host", NUMBER, p, 4, ms->mean) \
+    X("clock_std", "std", "standard deviation", STD, p, ms) \
+    X("profiler_ms", "ms, profiler", "mean of kernels and the idle time between them", NUMBER, p, 4, profile_ms(p, phases)) \
+    X("idle_percent", "idle %", "share of the phase in which nothing ran", NUMBER, p, 3, percent_of(p, phases, FAMILY_IDLE)) \
+    X("kernel", "longest kernel", "the kernel with the largest total time", TEXT, longest ? arena_strdup(row.arena, longest->name) : NULL) \
+    X("kernel_percent", "% of it", "its share of the phase", NUMBER, longest, 3, 100 * longest->share) \
+    X("kernel_calls", "calls", "calls of that kernel in the phase", NUMBER, longest, 0, longest->runs) \
+    X("products_percent", "matmuls %", "share of the phase", NUMBER, p, 3, percent_of(p, phases, FAMILY_MATMUL)) \
+    X("softmax_percent", "softmax %", "share of the phase", NUMBER, p, 3, percent_of(p, phases, FAMILY_SOFTMAX)) \
+    X("norms_percent", "norms %", "share of the phase", NUMBER, p, 3, percent_of(p, phases, FAMILY_NORMS)) \
+    X("pointwise_percent", "pointwise %", "share of the phase", NUMBER, p, 3, percent_of(p, phases, FAMILY_POINTWISE)) \
+    X("note", "note", "why it was not measured", TEXT, reason)
+/* clang-format on */
+
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
+
+/* Share of the phases; NAN: none of it. */
+static double percent_of(const struct profile *p, unsigned phases, enum family family)
 {
     double ms = profile_family_ms(p, phases, family);
-    if (ms > 0) table_set(t, row, column, 3, 100 * ms / profile_ms(p, phases), a);
+    return ms > 0 ? 100 * ms / profile_ms(p, phases) : NAN;
 }
 
-static void set_part(const struct profiling *x, int row, int part, const struct bench_cell *clock,
-                     const struct profile *p)
+/* `p`: NULL if there is a reason why it was not measured. */
+static void set_part(struct table_row row, const char *name, int64_t T, int part,
+                     const struct bench_cell *clock, const struct profile *p, const char *reason)
 {
-    struct table *t = &x->phases->table;
-    struct profile_groups g;
-    struct arena *a = x->a, scratch = {0};
+    struct profile_groups g = {0};
+    struct arena scratch = {0};
     unsigned phases = parts[part].phases;
     const struct stats *ms = &clock->line[parts[part].line].ms;
-    table_set_text(t, row, PHASE, bench_line_name(parts[part].line));
-    table_set(t, row, CLOCK, 4, ms->mean, a);
-    table_set_std(t, row, CLOCK_STD, ms, a);
-    table_set(t, row, PROFILER, 4, profile_ms(p, phases), a);
-    set_share(t, row, IDLE, p, phases, FAMILY_IDLE, a);
-    set_share(t, row, MATMULS, p, phases, FAMILY_MATMUL, a);
-    set_share(t, row, SOFTMAX, p, phases, FAMILY_SOFTMAX, a);
-    set_share(t, row, NORMS, p, phases, FAMILY_NORMS, a);
-    set_share(t, row, POINTWISE, p, phases, FAMILY_POINTWISE, a);
-    profile_groups(p, BY_KERNEL, phases, &g, &scratch);
-    if (g.groups > 1) {
-        table_set_text(t, row, KERNEL, arena_strdup(a, g.group[0].name));
-        table_set(t, row, KERNEL_SHARE, 3, 100 * g.group[0].share, a);
-        table_set(t, row, CALLS, 0, g.group[0].runs, a);
-    }
+    if (p) profile_groups(p, BY_KERNEL, phases, &g, &scratch);
+    const struct profile_group *longest = g.groups > 1 ? &g.group[0] : NULL;
+    COLUMNS(TABLE_CELL)
     arena_release(&scratch);
 }
 
@@ -133,7 +119,6 @@ static enum status add_one(struct profiling *x, const char *name, int64_t T, con
 {
     struct bench_cell clock;
     struct profiled p;
-    struct table *t = &x->phases->table;
     TRY(time_it(x, c, &clock));
     const char *reason = clock.reason;
     if (!reason) {
@@ -141,15 +126,9 @@ static enum status add_one(struct profiling *x, const char *name, int64_t T, con
                          x->small ? small_limit_ms : limit_ms, false));
         if (p.reason) reason = arena_strdup(x->a, p.reason);
     }
-    for (int i = 0; i < (reason ? 1 : COUNT_OF(parts)); i++) {
-        int row = x->rows++;
-        table_set_text(t, row, CONFIG, name);
-        table_set(t, row, LENGTH, 0, (double)T, x->a);
-        if (reason)
-            table_set_text(t, row, NOTE, reason);
-        else
-            set_part(x, row, i, &clock, &p.profile);
-    }
+    for (int i = 0; i < (reason ? 1 : COUNT_OF(parts)); i++)
+        set_part((struct table_row){&x->phases->table, x->rows++, 0, x->a}, name, T, i, &clock,
+                 reason ? NULL : &p.profile, reason);
     if (!reason) {
         softmax_add(&x->inside, name, T, rung_of(c, x->a), &p.profile, NULL);
         kernel_lines_add(&x->kernels, name, T, "forward", 1u << PHASE_FORWARD, &p.profile);
@@ -272,9 +251,9 @@ enum status suite_run_profile(const struct suite_request *r, struct sheet *ret, 
     TRY(suite_lengths(r, "block_size", x.small ? small_lengths : lengths, LENGTHS_MOST, x.length,
                       &x.lengths, a));
     int most = x.sizes * x.lengths;
-    x.phases = sheet_add(ret, NULL, columns, COLUMNS, most * COUNT_OF(parts), a);
+    x.phases = sheet_add(ret, NULL, columns, COUNT_OF(columns), most * COUNT_OF(parts), a);
     softmax_open(&x.inside, ret, most * SOFTMAX_RUNGS, a);
-    kernel_lines_open(&x.kernels, ret, "The longest kernels", &columns[CONFIG], 2 * most, TOP, a);
+    kernel_lines_open(&x.kernels, ret, "The longest kernels", &columns[0], 2 * most, TOP, a);
     x.kernels.table->chart.kind = SHEET_NO_CHART; /* too many bars */
     x.batch = ARENA_NEW(a, int64_t, most);
     TRY(announce(&x, ret));

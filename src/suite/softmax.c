@@ -8,31 +8,26 @@
 const char *const softmax_rung[SOFTMAX_RUNGS] = {"primitive", "op", "full"};
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(CONFIG, "config", "config", "the model", false) \
-    X(LENGTH, "T", "T", "tokens per sequence", true) \
-    X(RUNG, "fusion", "fusion", "rung of fusion", false) \
-    X(MATMULS_MS, "products_ms", "matmuls ms", \
-      "scores and the weighted sum, forward, of all blocks", true) \
-    X(SOFTMAX_MS, "softmax_ms", "softmax ms", \
-      "softmax with mask, scale and dropout, forward, of all blocks", true) \
-    X(TIMES, "softmax_over_products", "softmax / matmuls", "by time", true) \
-    X(VERDICT, "verdict", "verdict", \
-      "whether softmax is faster than the matmuls, by the rule of docs/MEASURING.md", false) \
-    X(MATMULS_FLOPS, "products_gflop", "matmuls GFLOP", "FLOPs of the plan", true) \
-    X(SOFTMAX_FLOPS, "softmax_gflop", "softmax GFLOP", "FLOPs of the plan", true) \
-    X(FLOPS_TIMES, "softmax_over_products_flops", "by FLOPs", "softmax / matmuls", true) \
-    X(MATMULS_READ, "products_read_bytes", "matmuls read", "bytes of the plan", true) \
-    X(MATMULS_WRITTEN, "products_written_bytes", "matmuls written", "bytes of the plan", true) \
-    X(SOFTMAX_READ, "softmax_read_bytes", "softmax read", "bytes of the plan", true) \
-    X(SOFTMAX_WRITTEN, "softmax_written_bytes", "softmax written", "bytes of the plan", true) \
-    X(PASSES, "softmax_passes", "passes over T x T", \
-      "bytes that softmax reads and writes / bytes of the matrices of scores", true) \
-    X(NOTE, "note", "note", "why it was not measured", false)
+#define COLUMNS(X) \
+    X("config", "config", "the model", TEXT, size) \
+    X("T", "T", "tokens per sequence", NUMBER, true, 0, (double)T) \
+    X("fusion", "fusion", "rung of fusion", TEXT, rung) \
+    X("products_ms", "matmuls ms", "scores and the weighted sum, forward, of all blocks", NUMBER, x, 4, m->ms) \
+    X("softmax_ms", "softmax ms", "softmax with mask, scale and dropout, forward, of all blocks", NUMBER, x, 4, s->ms) \
+    X("softmax_over_products", "softmax / matmuls", "by time", NUMBER, x, 3, s->ms / m->ms) \
+    X("verdict", "verdict", "whether softmax is faster than the matmuls, by the rule of docs/MEASURING.md", TEXT, x ? verdict_name(x->verdict.kind) : NULL) \
+    X("products_gflop", "matmuls GFLOP", "FLOPs of the plan", NUMBER, x, 4, m->flops * 1e-9) \
+    X("softmax_gflop", "softmax GFLOP", "FLOPs of the plan", NUMBER, x, 4, s->flops * 1e-9) \
+    X("softmax_over_products_flops", "by FLOPs", "softmax / matmuls", NUMBER, x, 3, s->flops / m->flops) \
+    X("products_read_bytes", "matmuls read", "bytes of the plan", BYTES, x, (int64_t)m->read) \
+    X("products_written_bytes", "matmuls written", "bytes of the plan", BYTES, x, (int64_t)m->written) \
+    X("softmax_read_bytes", "softmax read", "bytes of the plan", BYTES, x, (int64_t)s->read) \
+    X("softmax_written_bytes", "softmax written", "bytes of the plan", BYTES, x, (int64_t)s->written) \
+    X("softmax_passes", "passes over T x T", "bytes that softmax reads and writes / bytes of the matrices of scores", NUMBER, x && x->matrix > 0, 3, (s->read + s->written) / x->matrix) \
+    X("note", "note", "why it was not measured", TEXT, reason)
 /* clang-format on */
 
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
 /* Bytes of a row's outputs. The plan counts bytes read and written as one number. */
 static double written_by(const struct profile *p, const struct profile_row *r)
@@ -77,50 +72,34 @@ bool softmax_pair_of(const struct profile *p, struct softmax_pair *ret)
 void softmax_open(struct softmax_lines *l, struct sheet *s, int rows, struct arena *a)
 {
     *l = (struct softmax_lines){.sheet = s, .a = a};
-    l->table = sheet_add(s, "Inside attention, forward", columns, COLUMNS, rows, a);
+    l->table = sheet_add(s, "Inside attention, forward", columns, COUNT_OF(columns), rows, a);
 }
 
-static void set_pair(struct table *t, int row, const struct softmax_pair *x, struct arena *a)
+/* `x`: NULL if there is a reason why it was not measured. */
+static void set_row(struct table_row row, const char *size, int64_t T, const char *rung,
+                    const struct softmax_pair *x, const char *reason)
 {
-    const struct softmax_side *m = &x->matmuls, *s = &x->softmax;
-    table_set(t, row, MATMULS_MS, 4, m->ms, a);
-    table_set(t, row, SOFTMAX_MS, 4, s->ms, a);
-    table_set(t, row, TIMES, 3, s->ms / m->ms, a);
-    table_set_text(t, row, VERDICT, verdict_name(x->verdict.kind));
-    table_set(t, row, MATMULS_FLOPS, 4, m->flops * 1e-9, a);
-    table_set(t, row, SOFTMAX_FLOPS, 4, s->flops * 1e-9, a);
-    table_set(t, row, FLOPS_TIMES, 3, s->flops / m->flops, a);
-    table_set_bytes(t, row, MATMULS_READ, (int64_t)m->read, a);
-    table_set_bytes(t, row, MATMULS_WRITTEN, (int64_t)m->written, a);
-    table_set_bytes(t, row, SOFTMAX_READ, (int64_t)s->read, a);
-    table_set_bytes(t, row, SOFTMAX_WRITTEN, (int64_t)s->written, a);
-    if (x->matrix > 0) table_set(t, row, PASSES, 3, (s->read + s->written) / x->matrix, a);
+    const struct softmax_side *m = x ? &x->matmuls : NULL, *s = x ? &x->softmax : NULL;
+    COLUMNS(TABLE_CELL)
 }
 
 void softmax_add(struct softmax_lines *l, const char *size, int64_t T, const char *rung,
                  const struct profile *p, const char *reason)
 {
     struct softmax_pair x;
-    struct table *t = &l->table->table;
     if (!reason && !softmax_pair_of(p, &x)) return; /* flash attention */
-    int row = l->n++;
-    table_set_text(t, row, CONFIG, size);
-    table_set(t, row, LENGTH, 0, (double)T, l->a);
-    table_set_text(t, row, RUNG, rung);
-    if (reason)
-        table_set_text(t, row, NOTE, reason);
-    else
-        set_pair(t, row, &x, l->a);
+    set_row((struct table_row){&l->table->table, l->n++, 0, l->a}, size, T, rung,
+            reason ? NULL : &x, reason);
 }
 
 /* The cells of a column in the last rows, those of the longest T: "2.71, 1.3 and 0.9". */
-static const char *list(const struct softmax_lines *l, int from, int column)
+static const char *list(const struct softmax_lines *l, int from, const char *id)
 {
+    const struct table *t = &l->table->table;
     const char *words = "";
     for (int row = from; row < l->n; row++) {
         const char *between = row == from ? "" : row + 1 == l->n ? " and " : ", ";
-        words = arena_printf(l->a, "%s%s%s", words, between,
-                             table_at(&l->table->table, row, column)->text);
+        words = arena_printf(l->a, "%s%s%s", words, between, table_text_of(t, row, id));
     }
     return words;
 }
@@ -129,8 +108,8 @@ void softmax_end(struct softmax_lines *l)
 {
     const struct table *t = &l->table->table;
     int from = l->n;
-    while (from > l->first && table_at(t, from - 1, TIMES)->text &&
-           table_at(t, from - 1, LENGTH)->number == table_at(t, l->n - 1, LENGTH)->number)
+    while (from > l->first && *table_text_of(t, from - 1, "softmax_over_products") &&
+           !strcmp(table_text_of(t, from - 1, "T"), table_text_of(t, l->n - 1, "T")))
         from--;
     l->first = l->n;
     if (from == l->n) return;
@@ -139,9 +118,10 @@ void softmax_end(struct softmax_lines *l)
                             "%s, T %s: softmax takes %s times as long as its matmuls at %s, for %s "
                             "of their FLOPs: it reads and writes %s times the T x T scores and "
                             "computes little with each number, so memory decides.",
-                            table_at(t, from, CONFIG)->text, table_at(t, from, LENGTH)->text,
-                            list(l, from, TIMES), list(l, from, RUNG), list(l, from, FLOPS_TIMES),
-                            list(l, from, PASSES)));
+                            table_text_of(t, from, "config"), table_text_of(t, from, "T"),
+                            list(l, from, "softmax_over_products"), list(l, from, "fusion"),
+                            list(l, from, "softmax_over_products_flops"),
+                            list(l, from, "softmax_passes")));
 }
 
 void softmax_close(struct softmax_lines *l)

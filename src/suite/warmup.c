@@ -7,7 +7,7 @@
 #include "base/rng.h"
 #include "model/model.h"
 #include "suite/announce.h"
-#include "suite/others.h"
+#include "suite/suites.h"
 
 #include <stdio.h>
 #include <string.h>

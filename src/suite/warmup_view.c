@@ -1,46 +1,30 @@
 #include "base/stats.h"
-#include "present/table_cells.h"
 #include "suite/warmup.h"
 
 #include <math.h>
 #include <string.h>
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(CONFIG, "config", "config", "the model", false) \
-    X(WARMUP, "warmup", "warm-up", "steps before the measured ones", true) \
-    X(PHASE, "phase", "phase", "part of a training step", false) \
-    X(MEAN, "mean_ms", "mean ms", "mean over the steps after the warm-up, of all processes", true) \
-    X(STD, "std_ms", "std", "standard deviation of these steps", true) \
-    X(STD_SHARE, "std_percent", "std %", "standard deviation / mean", true) \
-    X(MEDIAN, "median_ms", "median", "milliseconds", true) \
-    X(LEAST, "min_ms", "min", "milliseconds", true) \
-    X(P95, "p95_ms", "p95", "95th percentile", true) \
-    X(FIRST, "first_ms", "step 0", "the first step of the process, mean of all processes", true) \
-    X(SAMPLES, "samples", "n", "measured steps of all processes", true) \
-    X(PROCESSES, "processes", "processes", "that measured this row", true) \
-    X(BETWEEN, "between_percent", "between %", \
-      "standard deviation of the means of the processes / mean", true) \
-    X(NOTE, "note", "note", "why it was not measured", false)
+#define COLUMNS(X) \
+    X("config", "config", "the model", TEXT, size) \
+    X("warmup", "warm-up", "steps before the measured ones", NUMBER, true, 0, warmup) \
+    X("phase", "phase", "part of a training step", TEXT, phase) \
+    X("mean_ms", "mean ms", "mean over the steps after the warm-up, of all processes", NUMBER, s.n, 4, ms.mean) \
+    X("std_ms", "std", "standard deviation of these steps", STD, s.n, &ms) \
+    X("std_percent", "std %", "standard deviation / mean", NUMBER, ms.n > 1 && ms.mean > 0, 2, 100 * ms.std / ms.mean) \
+    X("median_ms", "median", "milliseconds", NUMBER, s.n, 4, ms.median) \
+    X("min_ms", "min", "milliseconds", NUMBER, s.n, 4, ms.min) \
+    X("p95_ms", "p95", "95th percentile", NUMBER, s.n, 4, ms.p95) \
+    X("first_ms", "step 0", "the first step of the process, mean of all processes", NUMBER, s.n && strcmp(phase, bench_line_name(BENCH_DIFFERENCE)) != 0, 4, stats_of(s.first, s.processes).mean) \
+    X("samples", "n", "measured steps of all processes", NUMBER, s.n, 0, ms.n) \
+    X("processes", "processes", "that measured this row", NUMBER, s.n, 0, s.processes) \
+    X("between_percent", "between %", "standard deviation of the means of the processes / mean", NUMBER, s.processes > 1 && means.mean > 0, 2, 100 * means.std / means.mean) \
+    X("note", "note", "why it was not measured", TEXT, note)
 /* clang-format on */
 
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
 /* --- what the processes measured -------------------------------------------------------------- */
-
-static int find(const struct table *t, const char *id)
-{
-    for (int c = 0; c < t->columns; c++)
-        if (!strcmp(t->column[c].id, id)) return c;
-    return -1;
-}
-
-static const char *text_at(const struct table *t, int row, int column)
-{
-    const char *text = column < 0 ? NULL : table_at(t, row, column)->text;
-    return text ? text : "";
-}
 
 static bool is_of(const struct warmup_process *p, const char *size, int warmup)
 {
@@ -69,7 +53,7 @@ static void add_process(struct series *s, const struct warmup_process *p, const 
     int begun = s->n;
     for (int row = 0; row < t->rows; row++) {
         double step = table_at(t, row, STEP_NUMBER)->number, ms = table_at(t, row, STEP_MS)->number;
-        if (strcmp(text_at(t, row, STEP_PHASE), phase) != 0) continue;
+        if (strcmp(table_text_of(t, row, "phase"), phase) != 0) continue;
         if (step == 0) first = ms;
         if (step >= p->warmup) s->ms[s->n++] = ms;
     }
@@ -92,43 +76,27 @@ static struct series series_of(const struct warmup_runs *x, const char *size, in
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-static void set_row(const struct warmup_runs *x, struct table *t, int row, const char *size,
-                    int warmup, const char *phase)
+static void set_row(struct table_row row, const struct warmup_runs *x, const char *size, int warmup,
+                    const char *phase, const char *note)
 {
     struct series s = series_of(x, size, warmup, phase);
     struct stats ms = stats_of(s.ms, s.n), means = stats_of(s.mean, s.processes);
-    struct arena *a = x->a;
-    table_set_text(t, row, CONFIG, size);
-    table_set(t, row, WARMUP, 0, warmup, a);
-    table_set_text(t, row, PHASE, phase);
-    if (!s.n) return;
-    table_set(t, row, MEAN, 4, ms.mean, a);
-    table_set_std(t, row, STD, &ms, a);
-    if (ms.n > 1 && ms.mean > 0) table_set(t, row, STD_SHARE, 2, 100 * ms.std / ms.mean, a);
-    table_set(t, row, MEDIAN, 4, ms.median, a);
-    table_set(t, row, LEAST, 4, ms.min, a);
-    table_set(t, row, P95, 4, ms.p95, a);
-    if (strcmp(phase, bench_line_name(BENCH_DIFFERENCE)) != 0)
-        table_set(t, row, FIRST, 4, stats_of(s.first, s.processes).mean, a);
-    table_set(t, row, SAMPLES, 0, ms.n, a);
-    table_set(t, row, PROCESSES, 0, s.processes, a);
-    if (s.processes > 1 && means.mean > 0)
-        table_set(t, row, BETWEEN, 2, 100 * means.std / means.mean, a);
+    COLUMNS(TABLE_CELL)
 }
 
 /* Phase i of a process, or the note of a process that measured nothing; NULL after the last. */
 static const char *phase_at(const struct warmup_process *p, int i, const char **ret_note)
 {
     const struct table *t = &p->sheet.table[WARMUP_CELL].table;
-    const char *note = i < t->rows ? text_at(t, i, find(t, "note")) : "";
+    const char *note = i < t->rows ? table_text_of(t, i, "note") : "";
     *ret_note = *note ? note : NULL;
-    return i < t->rows ? text_at(t, i, find(t, "phase")) : NULL;
+    return i < t->rows ? table_text_of(t, i, "phase") : NULL;
 }
 
 static void add_statistics(const struct warmup_runs *x, struct sheet *ret)
 {
     int most = x->sizes * x->warmups * BENCH_LINES;
-    struct sheet_table *sheet = sheet_add(ret, NULL, columns, COLUMNS, most, x->a);
+    struct sheet_table *sheet = sheet_add(ret, NULL, columns, COUNT_OF(columns), most, x->a);
     struct table *t = &sheet->table;
     int row = 0;
     for (int k = 0; k < x->sizes * x->warmups; k++) {
@@ -136,11 +104,8 @@ static void add_statistics(const struct warmup_runs *x, struct sheet *ret)
         int warmup = x->warmup[k % x->warmups], of = 0;
         while (of < x->n && !is_of(&x->process[of], size, warmup)) of++;
         if (of == x->n) continue; /* the suite was stopped before */
-        for (int i = 0; (phase = phase_at(&x->process[of], i, &note)); i++) {
-            set_row(x, t, row, size, warmup, phase);
-            if (note) table_set_text(t, row, NOTE, note);
-            row++;
-        }
+        for (int i = 0; (phase = phase_at(&x->process[of], i, &note)); i++)
+            set_row((struct table_row){t, row++, 0, x->a}, x, size, warmup, phase, note);
     }
     t->rows = row;
     sheet_bars(sheet, "mean time", "mean_ms", "std_ms",
@@ -158,7 +123,7 @@ static int median_of_step(const struct warmup_runs *x, const char *size, const c
         if (!is_of(&x->process[i], size, -1)) continue;
         for (int row = 0; row < t->rows; row++)
             if ((int)table_at(t, row, STEP_NUMBER)->number == step && n < x->n &&
-                !strcmp(text_at(t, row, STEP_PHASE), phase))
+                !strcmp(table_text_of(t, row, "phase"), phase))
                 ms[n++] = table_at(t, row, STEP_MS)->number;
     }
     *ret_ms = stats_of(ms, n).median;
@@ -177,12 +142,8 @@ static void add_steps(const struct warmup_runs *x, struct sheet *ret)
     for (int k = 0; k < x->sizes * BENCH_LINES; k++) {
         const char *size = x->size[k / BENCH_LINES];
         const char *phase = bench_line_name((enum bench_line)(k % BENCH_LINES));
-        for (int step = 0; median_of_step(x, size, phase, step, ms, &median); step++) {
-            table_set_text(t, row, STEP_CELL, size);
-            table_set_text(t, row, STEP_PHASE, phase);
-            table_set(t, row, STEP_NUMBER, 0, step, a);
-            table_set(t, row++, STEP_MS, 4, median, a);
-        }
+        for (int step = 0; median_of_step(x, size, phase, step, ms, &median); step++)
+            grid_step_set((struct table_row){t, row++, 0, a}, size, phase, step, median);
     }
     t->rows = row;
     grid_steps_draw(sheet);
@@ -229,7 +190,8 @@ static void add_starts(const struct warmup_runs *x, struct sheet *ret)
         const char *size = x->size[k / (WHICH * BENCH_STARTS)];
         int which = k / BENCH_STARTS % WHICH, at = k % BENCH_STARTS;
         if (mean_start(x, size, (enum which)which, at, &ms, &setup))
-            grid_start_set(t, row++, size, part[which][at], ms, &setup, x->a);
+            grid_start_set((struct table_row){t, row++, 0, x->a}, size, part[which][at], ms,
+                           &setup);
     }
     t->rows = row;
 }
@@ -242,7 +204,7 @@ static const char *phase_of(const struct warmup_runs *x, const char *size, bool 
     for (int i = 0; i < x->n; i++) {
         const struct table *t = &x->process[i].sheet.table[WARMUP_STEPS].table;
         if (is_of(&x->process[i], size, -1) && t->rows)
-            return text_at(t, last ? t->rows - 1 : 0, STEP_PHASE);
+            return table_text_of(t, last ? t->rows - 1 : 0, "phase");
     }
     return NULL;
 }

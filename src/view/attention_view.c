@@ -7,53 +7,41 @@
 
 #include <jansson.h>
 
-/* Columns of both directions come in pairs: forward, then backward. */
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_TYPE, "dtype", "dtype", "type of q, k, v and the output", false) \
-    X(COLUMN_SIZE, "head_size", "D", "columns of a head", true) \
-    X(COLUMN_CAUSAL, "causal", "causal", "false: every query attends to every key", false) \
-    X(COLUMN_T, "T", "T", "tokens per sequence", true) \
-    X(COLUMN_B, "B", "B", "sequences", true) \
-    X(COLUMN_H, "heads", "H", "query heads", true) \
-    X(COLUMN_WAY, "attention", "attention", "slow (unfused) at a rung of fusion, or flash", false) \
-    X(COLUMN_ROW, "forward_kernel", "kernel fwd", "kernel row of the plan, as in strobe check", \
-      false) \
-    X(COLUMN_ROW_BACKWARD, "backward_kernel", "kernel bwd", "kernel row of the plan", false) \
-    X(COLUMN_FORWARD, "forward_ms", "forward ms", "median", true) \
-    X(COLUMN_FORWARD_STD, "forward_std", "std", "standard deviation", true) \
-    X(COLUMN_BACKWARD, "backward_ms", "backward ms", "median", true) \
-    X(COLUMN_BACKWARD_STD, "backward_std", "std", "standard deviation", true) \
-    X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
-    X(COLUMN_ORDER, "order", "order", \
-      "fastest, forward + backward; the others beside it, by the rule of docs/MEASURING.md", false) \
-    X(COLUMN_RATE, "forward_gflop_per_s", "GFLOP/s fwd", "FLOPs of attention per second", true) \
-    X(COLUMN_RATE_BACKWARD, "backward_gflop_per_s", "GFLOP/s bwd", \
-      "FLOPs of attention per second", true) \
-    X(COLUMN_CLOCKS, "forward_clocks_per_tile", "clk/tile fwd", \
-      "clock cycles of one SM for 128 x 128 scores", true) \
-    X(COLUMN_CLOCKS_BACKWARD, "backward_clocks_per_tile", "clk/tile bwd", \
-      "clock cycles of one SM for 128 x 128 scores", true) \
-    X(COLUMN_MHZ, "clock_mhz", "MHz", "SM clock during the measurement, or the nominal clock", \
-      true) \
-    X(COLUMN_BOUND, "forward_bound_percent", "% bound fwd", \
-      "lower bound by FLOPs or bytes, as a share of the time", true) \
-    X(COLUMN_BOUND_BACKWARD, "backward_bound_percent", "% bound bwd", \
-      "lower bound by FLOPs or bytes, as a share of the time", true) \
-    X(COLUMN_ERROR, "error_y", "error y", "relative error against double precision, by norm", \
-      true) \
-    X(COLUMN_ERROR_BACKWARD, "error_dqkv", "error dqkv", \
-      "relative error against double precision, by norm", true) \
-    X(COLUMN_FLASH, "forward_times_flash", "x flash fwd", "median of flash / median: no verdict", true) \
-    X(COLUMN_FLASH_BACKWARD, "backward_times_flash", "x flash bwd", "median of flash / median: no verdict", true) \
-    X(COLUMN_SPEEDUP, "times_slow_op", "x slow op", "median of slow op / median: no verdict", true) \
-    X(COLUMN_MEMORY, "bytes", "memory", "memory of the plan, with inputs and outputs", true) \
-    X(COLUMN_KERNELS, "kernels", "calls", "kernel calls of one forward and backward pass", true) \
-    X(COLUMN_NOTE, "note", "note", "why the cell was not measured", false)
+#define COLUMNS(X) \
+    X("dtype", "dtype", "type of q, k, v and the output", TEXT, machine_precision_name(c->precision)) \
+    X("head_size", "D", "columns of a head", NUMBER, true, 0, (double)c->D) \
+    X("causal", "causal", "false: every query attends to every key", TEXT, c->causal ? "true" : "false") \
+    X("T", "T", "tokens per sequence", NUMBER, true, 0, (double)c->T) \
+    X("B", "B", "sequences", NUMBER, true, 0, (double)c->B) \
+    X("heads", "H", "query heads", NUMBER, true, 0, (double)c->H) \
+    X("attention", "attention", "slow (unfused) at a rung of fusion, or flash", TEXT, attention_variant_name(c->way)) \
+    X("forward_kernel", "kernel fwd", "kernel row of the plan, as in strobe check", TEXT, c->bytes ? c->kernel[0] : NULL) \
+    X("backward_kernel", "kernel bwd", "kernel row of the plan", TEXT, c->bytes ? c->kernel[1] : NULL) \
+    X("forward_ms", "forward ms", "median", NUMBER, ran, 4, fwd->median) \
+    X("forward_std", "std", "standard deviation", STD, ran, fwd) \
+    X("backward_ms", "backward ms", "median", NUMBER, ran, 4, bwd->median) \
+    X("backward_std", "std", "standard deviation", STD, ran, bwd) \
+    X("samples", "n", "number of samples", NUMBER, ran, 0, c->both.n) \
+    X("order", "order", "fastest, forward + backward; the others beside it, by the rule of docs/MEASURING.md", TEXT, attention_order_words(c)) \
+    X("forward_gflop_per_s", "GFLOP/s fwd", "FLOPs of attention per second", FLOPS, ran, c->forward_flops / fwd->median * 1e3) \
+    X("backward_gflop_per_s", "GFLOP/s bwd", "FLOPs of attention per second", FLOPS, ran, c->backward_flops / bwd->median * 1e3) \
+    X("forward_clocks_per_tile", "clk/tile fwd", "clock cycles of one SM for 128 x 128 scores", NUMBER, ran && clocks > 0, 4, fwd->median * clocks) \
+    X("backward_clocks_per_tile", "clk/tile bwd", "clock cycles of one SM for 128 x 128 scores", NUMBER, ran && clocks > 0, 4, bwd->median * clocks) \
+    X("clock_mhz", "MHz", "SM clock during the measurement, or the nominal clock", SHOWN, ran && clocks > 0, arena_printf(row.arena, "%.0f%s", c->clock_mhz, c->clock_sampled ? "" : " nominal"), c->clock_mhz) \
+    X("forward_bound_percent", "% bound fwd", "lower bound by FLOPs or bytes, as a share of the time", NUMBER, ran && bound[0] > 0, 3, 100 * bound[0] / fwd->median) \
+    X("backward_bound_percent", "% bound bwd", "lower bound by FLOPs or bytes, as a share of the time", NUMBER, ran && bound[1] > 0, 3, 100 * bound[1] / bwd->median) \
+    X("error_y", "error y", "relative error against double precision, by norm", ERROR, ran && c->error_y >= 0, c->error_y) \
+    X("error_dqkv", "error dqkv", "relative error against double precision, by norm", ERROR, ran && c->error_dqkv >= 0, c->error_dqkv) \
+    X("forward_times_flash", "x flash fwd", "median of flash / median: no verdict", NUMBER, ran && beside_flash, 3, flash->forward.median / fwd->median) \
+    X("backward_times_flash", "x flash bwd", "median of flash / median: no verdict", NUMBER, ran && beside_flash, 3, flash->backward.median / bwd->median) \
+    X("times_slow_op", "x slow op", "median of slow op / median: no verdict", NUMBER, ran && !slow->reason, 3, slow->both.median / c->both.median) \
+    X("bytes", "memory", "memory of the plan, with inputs and outputs", BYTES, c->bytes, c->bytes) \
+    X("kernels", "calls", "kernel calls of one forward and backward pass", NUMBER, c->bytes, 0, c->kernels) \
+    X("note", "note", "why the cell was not measured", TEXT, c->reason)
 /* clang-format on */
 
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
 /* --- the table -------------------------------------------------------------------------------- */
 
@@ -64,55 +52,19 @@ static const struct attention_cell *cell_of_variant(const struct attention_cell 
     return c - c->way + way;
 }
 
-static void set_error(struct table *t, int row, int column, double error, struct arena *a)
-{
-    if (error >= 0)
-        *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.1e", error), error};
-}
-
-static void set_clock(struct table *t, int row, const struct attention_cell *c, struct arena *a)
-{
-    if (!(c->clock_mhz > 0)) return;
-    *table_at(t, row, COLUMN_MHZ) = (struct table_cell){
-        arena_printf(a, "%.0f%s", c->clock_mhz, c->clock_sampled ? "" : " nominal"), c->clock_mhz};
-}
-
-/* Sets the columns of one direction: 0 forward, 1 backward. */
-static void set_direction(struct table *t, int row, const struct attention_view *v,
-                          const struct attention_cell *c, int processors, int backward,
-                          struct arena *a)
+/* `processors`: 0: not a GPU. */
+static void set_row(struct table_row row, const struct attention_cell *c, const struct machine *m,
+                    int processors)
 {
     const struct attention_cell *flash = cell_of_variant(c, FLASH);
-    const struct stats *time = backward ? &c->backward : &c->forward;
-    const struct stats *other = backward ? &flash->backward : &flash->forward;
-    double ms = time->median, flops = backward ? c->backward_flops : c->forward_flops;
-    double bound = attention_bound_ms(c, v->machine, backward);
-    table_set(t, row, backward ? COLUMN_BACKWARD : COLUMN_FORWARD, 4, ms, a);
-    table_set_std(t, row, backward ? COLUMN_BACKWARD_STD : COLUMN_FORWARD_STD, time, a);
-    table_form_set_flops(t, row, COLUMN_RATE + backward, flops / ms * 1e3, a);
-    if (processors && c->clock_mhz > 0)
-        table_set(t, row, COLUMN_CLOCKS + backward, 4,
-                  ms * c->clock_mhz * 1e3 * processors / attention_tiles(c), a);
-    if (bound > 0) table_set(t, row, COLUMN_BOUND + backward, 3, 100 * bound / ms, a);
-    if (c != flash && attention_variant_is_flash(c->way) && !flash->reason)
-        table_set(t, row, COLUMN_FLASH + backward, 3, other->median / ms, a);
-    set_error(t, row, COLUMN_ERROR + backward, backward ? c->error_dqkv : c->error_y, a);
-}
-
-static void set_shape(struct table *t, int row, const struct attention_cell *c, struct arena *a)
-{
-    table_set_text(t, row, COLUMN_TYPE, machine_precision_name(c->precision));
-    table_set(t, row, COLUMN_SIZE, 0, (double)c->D, a);
-    table_set_text(t, row, COLUMN_CAUSAL, c->causal ? "true" : "false");
-    table_set(t, row, COLUMN_T, 0, (double)c->T, a);
-    table_set(t, row, COLUMN_B, 0, (double)c->B, a);
-    table_set(t, row, COLUMN_H, 0, (double)c->H, a);
-    table_set_text(t, row, COLUMN_WAY, attention_variant_name(c->way));
-    if (!c->bytes) return;
-    table_set_bytes(t, row, COLUMN_MEMORY, c->bytes, a);
-    table_set(t, row, COLUMN_KERNELS, 0, c->kernels, a);
-    for (int k = 0; k < 2; k++)
-        if (c->kernel[k]) table_set_text(t, row, COLUMN_ROW + k, c->kernel[k]);
+    const struct attention_cell *slow = cell_of_variant(c, SLOW_OP);
+    const struct stats *fwd = &c->forward, *bwd = &c->backward;
+    bool ran = !c->reason;
+    bool beside_flash = c != flash && attention_variant_is_flash(c->way) && !flash->reason;
+    double clocks = c->clock_mhz > 0 ? c->clock_mhz * 1e3 * processors / attention_tiles(c) : 0;
+    double bound[2] = {0};
+    for (int k = 0; k < 2 && ran; k++) bound[k] = attention_bound_ms(c, m, k);
+    COLUMNS(TABLE_CELL)
 }
 
 /* SMs of the GPU; 0: not a GPU. */
@@ -126,27 +78,12 @@ static int processors_of(const struct attention_options *o)
 struct table attention_table(const struct attention_view *v, struct arena *a)
 {
     int n = v->cells / ATTENTION_VARIANTS * __builtin_popcount(v->o->ways), row = 0;
-    struct table t = table_new(columns, COLUMNS, n, a);
+    struct table t = table_new(columns, COUNT_OF(columns), n, a);
     int processors = processors_of(v->o);
     if (!v->o->device.backend->host_memory) table_form_tera(&t, a);
-    for (int i = 0; i < v->cells; i++) {
-        const struct attention_cell *c = &v->cell[i], *slow = cell_of_variant(c, SLOW_OP);
-        if (!(v->o->ways >> c->way & 1)) continue;
-        set_shape(&t, row, c, a);
-        if (c->reason) {
-            table_set_text(&t, row++, COLUMN_NOTE, c->reason);
-            continue;
-        }
-        for (int k = 0; k < 2; k++) set_direction(&t, row, v, c, processors, k, a);
-        if (processors) set_clock(&t, row, c, a);
-        table_set(&t, row, COLUMN_SAMPLES, 0, c->both.n, a);
-        if (c->fastest || c->order.kind)
-            table_set_text(&t, row, COLUMN_ORDER,
-                           c->fastest ? "fastest" : verdict_name(c->order.kind));
-        if (!slow->reason)
-            table_set(&t, row, COLUMN_SPEEDUP, 3, slow->both.median / c->both.median, a);
-        row++;
-    }
+    for (int i = 0; i < v->cells; i++)
+        if (v->o->ways >> v->cell[i].way & 1)
+            set_row((struct table_row){&t, row++, 0, a}, &v->cell[i], v->machine, processors);
     return t;
 }
 

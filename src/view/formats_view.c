@@ -22,109 +22,86 @@ const char *exact_text(double x, struct arena *a)
     return arena_printf(a, "%lld x 2^%d", (long long)m, exponent);
 }
 
-static void set(struct table *t, int row, int column, const char *format, double x, struct arena *a)
-{
-    if (!isnan(x)) *table_at(t, row, column) = (struct table_cell){arena_printf(a, format, x), x};
-}
-
 /* Two digits that count: an error that is nearly -1 has more nines. */
-static void set_error(struct table *t, int row, int column, double y, double x, struct arena *a)
+static const char *error_text(double y, double x, struct arena *a)
 {
     enum { MOST = 15 };
     double error = (y - x) / x, kept = fabs(y / x);
     int digits = error < -0.9 && kept > 0 ? (int)fmax(2, fmin(ceil(-log10(kept)), MOST)) : 2;
-    *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%+.*g", digits, error), error};
+    return x == y ? "0" : arena_printf(a, "%+.*g", digits, error);
+}
+
+/* "█ ▓▓▓▓▓ ░░░░░░░░░░" */
+static const char *layout_text(const struct number_format *n, struct arena *a)
+{
+    const char *bar = "█ ";
+    for (int i = 0; i < n->exponent; i++) bar = arena_printf(a, "%s▓", bar);
+    for (int i = 0; i < n->fraction; i++) bar = arena_printf(a, "%s%s", bar, i ? "░" : " ░");
+    return bar;
 }
 
 /* --- the tables ------------------------------------------------------------------------------- */
 
-static void add_layouts(struct sheet *s, struct arena *a)
-{
-    enum { NAME, BAR, EXPONENT, FRACTION, DIGITS, COLUMNS };
-    static const struct table_column columns[COLUMNS] = {
-        [NAME] = {"format", "format", "name of the format", false},
-        [BAR] = {"layout", "█ sign, ▓ exponent, ░ fraction", "one character for each bit", false},
-        [EXPONENT] = {"exponent_bits", "exponent", "bits of the exponent", true},
-        [FRACTION] = {"fraction_bits", "fraction", "bits of the fraction", true},
-        [DIGITS] = {"decimal_digits", "digits", "decimal digits of the significand", true},
-    };
-    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NUMBER_KINDS, a)->table;
-    for (int f = 0; f < NUMBER_KINDS; f++) {
-        const struct number_format *n = &number_formats[f];
-        const char *bar = "█ ";
-        for (int i = 0; i < n->exponent; i++) bar = arena_printf(a, "%s▓", bar);
-        for (int i = 0; i < n->fraction; i++) bar = arena_printf(a, "%s%s", bar, i ? "░" : " ░");
-        table_set_text(t, f, NAME, n->name);
-        table_set_text(t, f, BAR, bar);
-        table_set(t, f, EXPONENT, 0, n->exponent, a);
-        table_set(t, f, FRACTION, 0, n->fraction, a);
-        set(t, f, DIGITS, "%.1f", (n->fraction + 1) * log10(2), a);
-    }
-}
+/* clang-format off */
+#define LAYOUT(X) \
+    X("format", "format", "name of the format", TEXT, n->name) \
+    X("layout", "█ sign, ▓ exponent, ░ fraction", "one character for each bit", TEXT, layout_text(n, row.arena)) \
+    X("exponent_bits", "exponent", "bits of the exponent", NUMBER, true, 0, n->exponent) \
+    X("fraction_bits", "fraction", "bits of the fraction", NUMBER, true, 0, n->fraction) \
+    X("decimal_digits", "digits", "decimal digits of the significand", FORMAT, true, "%.1f", (n->fraction + 1) * log10(2))
+#define RANGE(X) \
+    X("format", "format", "name of the format", TEXT, n->name) \
+    X("largest", "largest", "largest number", FORMAT, true, "%.5g", n->largest) \
+    X("smallest_normal", "least normal", "smallest with all bits", FORMAT, true, "%.5g", number_smallest_normal(f)) \
+    X("smallest_subnormal", "least subnormal", "smallest above 0", FORMAT, true, "%.5g", number_smallest(f)) \
+    X("epsilon", "epsilon", "distance from 1 to the next number", FORMAT, true, "%.5g", number_spacing(f, 1)) \
+    X("beyond", "overflow gives", "by the hardware's conversion", TEXT, n->saturates ? "the largest" : "infinity")
+#define VALUE(X) \
+    X("format", "format", "name of the format", TEXT, n->name) \
+    X("value", "becomes, exactly", "the nearest number", SHOWN, true, exact_text(y, row.arena), y) \
+    X("relative_error", "rel. error", "(value - X) / X", SHOWN, x == y || (isfinite(y) && isfinite(x)), error_text(y, x, row.arena), x == y ? 0 : (y - x) / x) \
+    X("spacing", "spacing", "distance to the next number of larger magnitude", FORMAT, !isnan(number_spacing(f, y)), "%.5g", number_spacing(f, y)) \
+    X("hex", "hex", "the bits", SHOWN, true, arena_printf(row.arena, "%0*x", (number_width(f) + 3) / 4, number_bits(f, y)), number_bits(f, y))
+#define BITS_OF(X) \
+    X("format", "format", "name of the format", TEXT, n->name) \
+    X("bits", "sign exponent fraction", "the bits of the value", TEXT, arena_strdup(row.arena, number_text(f, y, text)))
+/* clang-format on */
 
-static void add_ranges(struct sheet *s, struct arena *a)
+/* The four tables, a row for each format. */
+static void add_tables(double x, const char *word, struct sheet *s, struct arena *a)
 {
-    enum { NAME, LARGEST, NORMAL, SUBNORMAL, EPSILON, BEYOND, COLUMNS };
-    static const struct table_column columns[COLUMNS] = {
-        [NAME] = {"format", "format", "name of the format", false},
-        [LARGEST] = {"largest", "largest", "largest number", true},
-        [NORMAL] = {"smallest_normal", "least normal", "smallest with all bits", true},
-        [SUBNORMAL] = {"smallest_subnormal", "least subnormal", "smallest above 0", true},
-        [EPSILON] = {"epsilon", "epsilon", "distance from 1 to the next number", true},
-        [BEYOND] = {"beyond", "overflow gives", "by the hardware's conversion", false},
-    };
-    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NUMBER_KINDS, a)->table;
-    for (int f = 0; f < NUMBER_KINDS; f++) {
-        const struct number_format *n = &number_formats[f];
-        table_set_text(t, f, NAME, n->name);
-        set(t, f, LARGEST, "%.5g", n->largest, a);
-        set(t, f, NORMAL, "%.5g", number_smallest_normal(f), a);
-        set(t, f, SUBNORMAL, "%.5g", number_smallest(f), a);
-        set(t, f, EPSILON, "%.5g", number_spacing(f, 1), a);
-        table_set_text(t, f, BEYOND, n->saturates ? "the largest" : "infinity");
-    }
-}
-
-static void add_values(double x, const char *word, struct sheet *s, struct arena *a)
-{
-    enum { NAME, VALUE, ERROR, SPACING, HEX, COLUMNS };
-    static const struct table_column columns[COLUMNS] = {
-        [NAME] = {"format", "format", "name of the format", false},
-        [VALUE] = {"value", "becomes, exactly", "the nearest number", true},
-        [ERROR] = {"relative_error", "rel. error", "(value - X) / X", true},
-        [SPACING] = {"spacing", "spacing", "distance to the next number of larger magnitude", true},
-        [HEX] = {"hex", "hex", "the bits", true},
-    };
-    struct table *t =
-        &sheet_add(s, arena_printf(a, "%s in each", word), columns, COLUMNS, NUMBER_KINDS, a)
-             ->table;
-    for (int f = 0; f < NUMBER_KINDS; f++) {
-        double y = number_round(f, x);
-        uint32_t bits = number_bits(f, y);
-        table_set_text(t, f, NAME, number_formats[f].name);
-        *table_at(t, f, VALUE) = (struct table_cell){exact_text(y, a), y};
-        if (x == y)
-            set(t, f, ERROR, "%.0f", 0, a);
-        else if (isfinite(y) && isfinite(x))
-            set_error(t, f, ERROR, y, x, a);
-        set(t, f, SPACING, "%.5g", number_spacing(f, y), a);
-        *table_at(t, f, HEX) =
-            (struct table_cell){arena_printf(a, "%0*x", (number_width(f) + 3) / 4, bits), bits};
-    }
-}
-
-static void add_bits(double x, struct sheet *s, struct arena *a)
-{
-    enum { NAME, BITS, COLUMNS };
-    static const struct table_column columns[COLUMNS] = {
-        [NAME] = {"format", "format", "name of the format", false},
-        [BITS] = {"bits", "sign exponent fraction", "the bits of the value", false},
-    };
-    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, NUMBER_KINDS, a)->table;
-    for (int f = 0; f < NUMBER_KINDS; f++) {
-        char text[NUMBER_TEXT];
-        table_set_text(t, f, NAME, number_formats[f].name);
-        table_set_text(t, f, BITS, arena_strdup(a, number_text(f, number_round(f, x), text)));
+    static const struct table_column layout[] = {LAYOUT(TABLE_COLUMN)},
+                                     range[] = {RANGE(TABLE_COLUMN)},
+                                     value[] = {VALUE(TABLE_COLUMN)},
+                                     bits[] = {BITS_OF(TABLE_COLUMN)};
+    const struct {
+        const char *title;
+        const struct table_column *column;
+        int columns;
+    } table[] = {{NULL, layout, COUNT_OF(layout)},
+                 {NULL, range, COUNT_OF(range)},
+                 {arena_printf(a, "%s in each", word), value, COUNT_OF(value)},
+                 {NULL, bits, COUNT_OF(bits)}};
+    for (int i = 0; i < COUNT_OF(table); i++) {
+        struct table_row row = {.arena = a};
+        row.table =
+            &sheet_add(s, table[i].title, table[i].column, table[i].columns, NUMBER_KINDS, a)
+                 ->table;
+        for (int f = 0; f < NUMBER_KINDS; f++, table_next_row(&row)) {
+            const struct number_format *n = &number_formats[f];
+            char text[NUMBER_TEXT];
+            double y = number_round(f, x);
+            switch (i) {
+            case 0:
+                LAYOUT(TABLE_CELL) break;
+            case 1:
+                RANGE(TABLE_CELL) break;
+            case 2:
+                VALUE(TABLE_CELL) break;
+            default:
+                BITS_OF(TABLE_CELL)
+            }
+        }
     }
 }
 
@@ -175,10 +152,7 @@ void formats_sheet(double x, const char *word, struct sheet *s, struct arena *a)
 {
     *s = (struct sheet){.name = "formats",
                         .title = arena_printf(a, "Number formats, and %s in each", word)};
-    add_layouts(s, a);
-    add_ranges(s, a);
-    add_values(x, word, s, a);
-    add_bits(x, s, a);
+    add_tables(x, word, s, a);
     for (int f = 0; f < NUMBER_KINDS; f++) {
         const char *words = words_of(f, x, word, a);
         if (words) sheet_note(s, words);

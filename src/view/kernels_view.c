@@ -6,67 +6,41 @@
 #include <jansson.h>
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_OP, "op", "operator", "what it computes", false) \
-    X(COLUMN_SHAPE, "shape", "shape", "M x N x K of a matmul, otherwise the largest tensor", \
-      false) \
-    X(COLUMN_TYPE, "dtype", "type", "type of its first float input", false) \
-    X(COLUMN_CALLS, "calls_per_step", "calls", "calls in a training step", true) \
-    X(COLUMN_KERNEL, "kernel", "kernel", "kernel row", false) \
-    X(COLUMN_TAKEN, "in_plan", "plan", "yes: the kernel that training uses", false) \
-    X(COLUMN_US, "us_median", "µs", "median time of one call", true) \
-    X(COLUMN_STD, "us_std", "std", "standard deviation of the samples", true) \
-    X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
-    X(COLUMN_ORDER, "order", "order", \
-      "fastest; the others beside it, by the rule of docs/MEASURING.md", false) \
-    X(COLUMN_STEP_US, "us_per_step", "µs/step", "time of all such calls of a step", true) \
-    X(COLUMN_GFLOPS, "gflop_per_s", "GFLOP/s", "FLOPs of the plan per second", true) \
-    X(COLUMN_GBYTES, "gb_per_s", "GB/s", \
-      "bytes of the plan per second: every input and output once", true) \
-    X(COLUMN_BOUND, "ceiling", "ceiling", \
-      "matmul: the matmul peak; copy: the bandwidth of a copy of that size (on a GPU of a " \
-      "large copy)", false) \
-    X(COLUMN_SHARE, "share_percent", "% of it", "share of the ceiling that limits it", true) \
-    X(COLUMN_NOTE, "note", "note", "why there is no time", false)
+#define COLUMNS(X) \
+    X("op", "operator", "what it computes", TEXT, op_def(c->op)->name) \
+    X("shape", "shape", "M x N x K of a matmul, otherwise the largest tensor", TEXT, c->shape) \
+    X("dtype", "type", "type of its first float input", TEXT, c->precision == MACHINE_TF32 ? "tf32" : dtype_name(c->dtype)) \
+    X("calls_per_step", "calls", "calls in a training step", NUMBER, true, 0, (double)c->per_step) \
+    X("kernel", "kernel", "kernel row", TEXT, r->kernel->variant) \
+    X("in_plan", "plan", "yes: the kernel that training uses", TEXT, r->taken ? "yes" : NULL) \
+    X("us_median", "µs", "median time of one call", NUMBER, ran, 4, 1e3 * r->ms.median) \
+    X("us_std", "std", "standard deviation of the samples", NUMBER, ran && r->ms.n > 1, 2, 1e3 * r->ms.std) \
+    X("samples", "n", "number of samples", NUMBER, ran, 0, r->ms.n) \
+    X("order", "order", "fastest; the others beside it, by the rule of docs/MEASURING.md", TEXT, !ran ? NULL : r->fastest ? "fastest" : r->order.kind ? verdict_name(r->order.kind) : NULL) \
+    X("us_per_step", "µs/step", "time of all such calls of a step", NUMBER, ran && r->taken, 4, 1e3 * c->ms_per_step) \
+    X("gflop_per_s", "GFLOP/s", "FLOPs of the plan per second", FLOPS, ran, r->flops) \
+    X("gb_per_s", "GB/s", "bytes of the plan per second: every input and output once", NUMBER, ran, 3, r->bytes * 1e-9) \
+    X("ceiling", "ceiling", "matmul: the matmul peak; copy: the bandwidth of a copy of that size (on a GPU of a large copy)", TEXT, !ran ? NULL : r->by_bytes ? "copy" : "matmul") \
+    X("share_percent", "% of it", "share of the ceiling that limits it", NUMBER, ran, 3, 100 * r->share) \
+    X("note", "note", "why there is no time", TEXT, r->left_out)
 /* clang-format on */
 
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
-static void set_row(struct table *t, int at, const struct bench_call *c, const struct bench_row *r,
-                    struct arena *a)
+static void set_row(struct table_row row, const struct bench_call *c, const struct bench_row *r)
 {
-    table_set_text(t, at, COLUMN_OP, op_def(c->op)->name);
-    table_set_text(t, at, COLUMN_SHAPE, c->shape);
-    bool tf32 = c->precision == MACHINE_TF32;
-    table_set_text(t, at, COLUMN_TYPE, tf32 ? "tf32" : dtype_name(c->dtype));
-    table_set(t, at, COLUMN_CALLS, 0, (double)c->per_step, a);
-    table_set_text(t, at, COLUMN_KERNEL, r->kernel->variant);
-    if (r->taken) table_set_text(t, at, COLUMN_TAKEN, "yes");
-    if (r->left_out) {
-        table_set_text(t, at, COLUMN_NOTE, r->left_out);
-        return;
-    }
-    table_set(t, at, COLUMN_US, 4, 1e3 * r->ms.median, a);
-    if (r->ms.n > 1) table_set(t, at, COLUMN_STD, 2, 1e3 * r->ms.std, a);
-    table_set(t, at, COLUMN_SAMPLES, 0, r->ms.n, a);
-    if (r->fastest || r->order.kind)
-        table_set_text(t, at, COLUMN_ORDER, r->fastest ? "fastest" : verdict_name(r->order.kind));
-    if (r->taken) table_set(t, at, COLUMN_STEP_US, 4, 1e3 * c->ms_per_step, a);
-    table_form_set_flops(t, at, COLUMN_GFLOPS, r->flops, a);
-    table_set(t, at, COLUMN_GBYTES, 3, r->bytes * 1e-9, a);
-    table_set(t, at, COLUMN_SHARE, 3, 100 * r->share, a);
-    table_set_text(t, at, COLUMN_BOUND, r->by_bytes ? "copy" : "matmul");
+    bool ran = !r->left_out;
+    COLUMNS(TABLE_CELL)
 }
 
 static struct table make_table(const struct bench_kernels *k, bool gpu, struct arena *a)
 {
-    struct table t = table_new(columns, COLUMNS, k->rows, a);
+    struct table t = table_new(columns, COUNT_OF(columns), k->rows, a);
     if (gpu) table_form_tera(&t, a);
     int at = 0;
     for (int i = 0; i < k->calls; i++)
         for (int row = 0; row < k->call[i].rows; row++)
-            set_row(&t, at++, &k->call[i], &k->call[i].row[row], a);
+            set_row((struct table_row){&t, at++, 0, a}, &k->call[i], &k->call[i].row[row]);
     return t;
 }
 
@@ -79,7 +53,7 @@ struct summary {
     double flops, share;    /* of the matmuls; share of the peak of their types, 0 to 1 */
 };
 
-static struct summary summarise(const struct bench_kernels *k, const struct machine *m)
+static struct summary summarize(const struct bench_kernels *k, const struct machine *m)
 {
     double steps = (double)k->micro_steps, ideal_ms = 0; /* each matmul at the peak of its type */
     struct summary s = {.matmuls = k->matmuls.kernels * k->micro_steps,
@@ -143,7 +117,7 @@ void kernels_view_print(const struct kernels_view *v, const struct table_form *f
 {
     const struct machine *m = v->machine;
     struct table t = make_table(v->kernels, m->gpu, a);
-    struct summary sum = summarise(v->kernels, m);
+    struct summary sum = summarize(v->kernels, m);
     if (form->json) {
         json_print(make_json(v, &t, &sum), s);
         return;

@@ -6,63 +6,42 @@
 #include "present/table_cells.h"
 
 #include <math.h>
+#include <string.h>
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_LEVEL, "level", "memory", "from the nearest to the farthest", false) \
-    X(COLUMN_UNIT_BYTES, "unit_bytes", "per core", \
-      "size for one core, or one SM of a GPU, as reported; empty: it is shared", true) \
-    X(COLUMN_BYTES, "bytes", "in total", "size for all that were used, as reported", true) \
-    X(COLUMN_FOUND, "found_bytes", "found", \
-      "the working set up to which the latency is that of this level", true) \
-    X(COLUMN_CLOCK_BYTES, "bytes_per_clock", "B/clock", "bytes that one core or SM reads per clock", true) \
-    X(COLUMN_UNIT_RATE, "unit_gb_per_s", "GB/s per core", "read by one core or SM", true) \
-    X(COLUMN_RATE, "gb_per_s", "GB/s read", "by all cores or SMs that were used", true) \
-    X(COLUMN_WRITE, "write_gb_per_s", "GB/s written", "by all", true) \
-    X(COLUMN_COPY, "copy_gb_per_s", "GB/s copied", "by all, read and written together", true) \
-    X(COLUMN_NS, "ns", "ns", "latency of a load that depends on the load before", true) \
-    X(COLUMN_CLOCKS, "clocks", "clocks", "the same in clocks of the core or SM", true) \
-    X(COLUMN_NOTE, "note", "remark", "what else is to be known", false)
+#define COLUMNS(X) \
+    X("level", "memory", "from the nearest to the farthest", TEXT, l->name) \
+    X("unit_bytes", "per core", "size for one core, or one SM of a GPU, as reported; empty: it is shared", BYTES, l->unit_bytes > 0, l->unit_bytes) \
+    X("bytes", "in total", "size for all that were used, as reported", BYTES, l->bytes > 0, l->bytes) \
+    X("found_bytes", "found", "the working set up to which the latency is that of this level", BYTES, l->found > 0, l->found) \
+    X("bytes_per_clock", "B/clock", "bytes that one core or SM reads per clock", NUMBER, l->clock_bytes > 0, 3, l->clock_bytes) \
+    X("unit_gb_per_s", "GB/s per core", "read by one core or SM", NUMBER, l->unit_rate > 0, 3, l->unit_rate * 1e-9) \
+    X("gb_per_s", "GB/s read", "by all cores or SMs that were used", NUMBER, l->rate > 0, 3, l->rate * 1e-9) \
+    X("write_gb_per_s", "GB/s written", "by all", NUMBER, l->write_rate > 0, 3, l->write_rate * 1e-9) \
+    X("copy_gb_per_s", "GB/s copied", "by all, read and written together", NUMBER, l->copy_rate > 0, 3, l->copy_rate * 1e-9) \
+    X("ns", "ns", "latency of a load that depends on the load before", NUMBER, l->ns > 0, 3, l->ns) \
+    X("clocks", "clocks", "the same in clocks of the core or SM", NUMBER, l->clocks > 0, 3, l->clocks) \
+    X("note", "remark", "what else is to be known", TEXT, l->note)
 /* clang-format on */
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns_of_cpu[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column columns_of_cpu[] = {COLUMNS(TABLE_COLUMN)};
+enum { LEVEL_COLUMNS = COUNT_OF(columns_of_cpu) };
 
 /* The same with the words of a GPU. */
 static const struct table_column *columns_of(bool gpu, struct arena *a)
 {
     if (!gpu) return columns_of_cpu;
-    struct table_column *c = ARENA_NEW(a, struct table_column, COLUMNS);
-    for (int i = 0; i < COLUMNS; i++) c[i] = columns_of_cpu[i];
-    c[COLUMN_UNIT_BYTES].title = "per SM";
-    c[COLUMN_UNIT_RATE].title = "GB/s per SM";
+    struct table_column *c = ARENA_NEW(a, struct table_column, LEVEL_COLUMNS);
+    for (int i = 0; i < LEVEL_COLUMNS; i++) {
+        c[i] = columns_of_cpu[i];
+        const char *at = strstr(c[i].title, "per core");
+        if (at) c[i].title = arena_printf(a, "%.*sper SM", (int)(at - c[i].title), c[i].title);
+    }
     return c;
 }
 
-static void set_size(struct table *t, int row, int column, int64_t bytes, struct arena *a)
+static void set_level(struct table_row row, const struct memory_level *l)
 {
-    if (bytes > 0) table_set_bytes(t, row, column, bytes, a);
-}
-
-static void set_known(struct table *t, int row, int column, double x, struct arena *a)
-{
-    enum { DIGITS = 3 };
-    if (isfinite(x) && x > 0) table_set(t, row, column, DIGITS, x, a);
-}
-
-static void set_level(struct table *t, int row, const struct memory_level *l, struct arena *a)
-{
-    table_set_text(t, row, COLUMN_LEVEL, l->name);
-    set_size(t, row, COLUMN_UNIT_BYTES, l->unit_bytes, a);
-    set_size(t, row, COLUMN_BYTES, l->bytes, a);
-    set_size(t, row, COLUMN_FOUND, l->found, a);
-    set_known(t, row, COLUMN_CLOCK_BYTES, l->clock_bytes, a);
-    set_known(t, row, COLUMN_UNIT_RATE, l->unit_rate * 1e-9, a);
-    set_known(t, row, COLUMN_RATE, l->rate * 1e-9, a);
-    set_known(t, row, COLUMN_WRITE, l->write_rate * 1e-9, a);
-    set_known(t, row, COLUMN_COPY, l->copy_rate * 1e-9, a);
-    set_known(t, row, COLUMN_NS, l->ns, a);
-    set_known(t, row, COLUMN_CLOCKS, l->clocks, a);
-    if (l->note) table_set_text(t, row, COLUMN_NOTE, l->note);
+    COLUMNS(TABLE_CELL)
 }
 
 void lab_memory_record(const struct machine *m, struct str *s, struct arena *a)
@@ -79,8 +58,9 @@ void lab_memory_record(const struct machine *m, struct str *s, struct arena *a)
         return;
     }
     struct sheet sheet = {0};
-    struct table *t = &sheet_add(&sheet, NULL, columns_of(m->gpu, a), COLUMNS, r.levels, a)->table;
-    for (int i = 0; i < r.levels; i++) set_level(t, i, &r.level[i], a);
+    struct table *t =
+        &sheet_add(&sheet, NULL, columns_of(m->gpu, a), LEVEL_COLUMNS, r.levels, a)->table;
+    for (int i = 0; i < r.levels; i++) set_level((struct table_row){t, i, 0, a}, &r.level[i]);
     str_printf(s, "\ncaches and memory, measured %.10s by strobe lab memory%s\n\n", r.date, device);
     table_print_text(t, s);
 }
@@ -268,8 +248,9 @@ void lab_memory_sheet(const struct memory_run *r, struct sheet *s, struct arena 
 {
     *s = (struct sheet){.name = "lab-memory"};
     s->title = "lab memory: How large, how fast and how far away is each level of memory?";
-    struct table *t = &sheet_add(s, NULL, columns_of(r->gpu, a), COLUMNS, r->levels, a)->table;
-    for (int i = 0; i < r->levels; i++) set_level(t, i, &r->level[i], a);
+    struct table *t =
+        &sheet_add(s, NULL, columns_of(r->gpu, a), LEVEL_COLUMNS, r->levels, a)->table;
+    for (int i = 0; i < r->levels; i++) set_level((struct table_row){t, i, 0, a}, &r->level[i]);
     if (r->gpu) add_card(r, s, a);
     add_notes(r, s, a);
     add_rates(r, s, a);

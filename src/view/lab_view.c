@@ -9,42 +9,47 @@
 #include <string.h>
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_RUNG, "rung", "rung", "the kernel; --show=RUNG prints its file", false) \
-    X(COLUMN_SIZE, "size", "size", "of the problem, as --size takes it", false) \
-    X(COLUMN_BYTES, "useful_bytes", "useful bytes", "each input and output once", true) \
-    X(COLUMN_IDEA, "idea", "idea", "what it adds", false) \
-    X(COLUMN_MS, "ms_median", "µs", "median time of a call; ms in CSV and JSON", true) \
-    X(COLUMN_STD, "ms_std", "std", "standard deviation of the samples; likewise", true) \
-    X(COLUMN_SAMPLES, "samples", "n", "number of samples", true) \
-    X(COLUMN_RATE, "gb_per_s", "GB/s", "useful bytes per second: each input and output once", true) \
-    X(COLUMN_FLOPS, "gflop_per_s", "GFLOP/s", "useful FLOPs per second", true) \
-    X(COLUMN_MOVED, "bytes_per_flop", "B/FLOP", \
-      "bytes that warps move to and from global memory, before any cache; of a CPU, to and from " \
-      "L1; by count", true) \
-    X(COLUMN_MOVED_SHARED, "shared_bytes_per_flop", "shared B/FLOP", \
-      "bytes written to and read from shared memory, by count, per FLOP", true) \
-    X(COLUMN_COUNTED, "mb_counted", "MB counted", \
-      "bytes of a call by count: as in B/FLOP, or of a problem without FLOPs those of memory", true) \
-    X(COLUMN_MEASURED, "mb_measured", "MB measured", "the same by hardware counters", true) \
-    X(COLUMN_VERDICT, "verdict", "beside the one above", "by the rule of docs/MEASURING.md", false) \
-    X(COLUMN_PREVIOUS, "times_previous", "x above", "speed relative to the rung above, in turns", true) \
-    X(COLUMN_FIRST, "times_first", "x first", "speed relative to the first rung, in turns", true) \
-    X(COLUMN_SHARE, "ceiling_percent", "% of ceiling", "time of the ceiling / time of the rung", true) \
-    X(COLUMN_SCORE, "score_percent", "score", \
-      "share of the way from the first rung (0) to the ceiling (100): log(first / rung) / log(first / ceiling)", true) \
-    X(COLUMN_ERROR, "error", "error", "relative to double precision, by norm, the largest of all sizes", true) \
-    X(COLUMN_GRID, "grid", "grid x block", "blocks x threads of a block", false) \
-    X(COLUMN_REGISTERS, "registers", "regs", "registers of a thread", true) \
-    X(COLUMN_SHARED, "shared_bytes", "shared", "shared memory of a block, bytes", true) \
-    X(COLUMN_LOCAL, "local_bytes", "local", "local memory of a thread, bytes: spilled registers", true) \
-    X(COLUMN_WARPS, "warps_per_sm", "warps/SM", "warps that a multiprocessor holds at once, of those it could", true) \
-    X(COLUMN_LIMIT, "limited_by", "limited by", "what limits them", false) \
-    X(COLUMN_WAVES, "waves", "waves", "blocks / blocks that the GPU holds at once", true) \
-    X(COLUMN_NOTE, "note", "note", "why there is no time", false)
+#define COLUMNS(X) \
+    X("rung", "rung", "the kernel; --show=RUNG prints its file", TEXT, x->rung->name) \
+    X("size", "size", "of the problem, as --size takes it", TEXT, sizes ? size_word(r, row.arena) : NULL) \
+    X("useful_bytes", "useful bytes", "each input and output once", BYTES, sizes, (int64_t)p->bytes) \
+    X("idea", "idea", "what it adds", TEXT, sizes ? NULL : idea_of(x->rung, row.arena)) \
+    X("ms_median", "µs", "median time of a call; ms in CSV and JSON", US, ran, 4, ms->median) \
+    X("ms_std", "std", "standard deviation of the samples; likewise", US, ran && ms->n > 1, 2, ms->std) \
+    X("samples", "n", "number of samples", NUMBER, ran, 0, ms->n) \
+    X("gb_per_s", "GB/s", "useful bytes per second: each input and output once", NUMBER, ran && !flops, 4, x->rate * 1e-9) \
+    X("gflop_per_s", "GFLOP/s", "useful FLOPs per second", NUMBER, ran && flops, 4, p->flops / ms->median * 1e-6) \
+    X("bytes_per_flop", "B/FLOP", "bytes that warps move to and from global memory, before any cache; of a CPU, to and from L1; by count", NUMBER, ran && flops && x->rung->moved, 3, x->rung->moved(p) / p->flops) \
+    X("shared_bytes_per_flop", "shared B/FLOP", "bytes written to and read from shared memory, by count, per FLOP", NUMBER, ran && flops && x->rung->shared, 3, x->rung->shared(p) / p->flops) \
+    X("mb_counted", "MB counted", "bytes of a call by count: as in B/FLOP, or of a problem without FLOPs those of memory", NUMBER, ran && isfinite(x->measured), 4, 1e-6 * x->counted) \
+    X("mb_measured", "MB measured", "the same by hardware counters", NUMBER, ran, 4, 1e-6 * x->measured) \
+    X("verdict", "beside the one above", "by the rule of docs/MEASURING.md", TEXT, ran ? judge_name(&x->previous) : NULL) \
+    X("times_previous", "x above", "speed relative to the rung above, in turns", NUMBER, ran && x->previous.verdict.kind, 3, x->previous.verdict.speed) \
+    X("times_first", "x first", "speed relative to the first rung, in turns", NUMBER, ran && x->first.verdict.kind, 3, x->first.verdict.speed) \
+    X("ceiling_percent", "% of ceiling", "time of the ceiling / time of the rung", NUMBER, ran, 3, 100 * x->share) \
+    X("score_percent", "score", "share of the way from the first rung (0) to the ceiling (100): log(first / rung) / log(first / ceiling)", NUMBER, ran, 3, 100 * x->score) \
+    X("error", "error", "relative to double precision, by norm, the largest of all sizes", ERROR, isfinite(x->error), x->error) \
+    X("grid", "grid x block", "blocks x threads of a block", TEXT, shape ? kernel_shape_text(&x->shape, row.arena) : NULL) \
+    X("registers", "regs", "registers of a thread", COMPILED, true, 0, of->registers) \
+    X("shared_bytes", "shared", "shared memory of a block, bytes", COMPILED, true, 0, (double)of->shared_bytes) \
+    X("local_bytes", "local", "local memory of a thread, bytes: spilled registers", COMPILED, of->local_bytes, 0, (double)of->local_bytes) \
+    X("warps_per_sm", "warps/SM", "warps that a multiprocessor holds at once, of those it could", WARPS, of) \
+    X("limited_by", "limited by", "what limits them", TEXT, !shape ? NULL : of->registers < 0 ? "–" : of->limit) \
+    X("waves", "waves", "blocks / blocks that the GPU holds at once", COMPILED, x->waves > 0, 3, x->waves) \
+    X("note", "note", "why there is no time", TEXT, x->left_out)
 /* clang-format on */
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+
+/* Kinds of columns of this table alone: what the compiler says about a GPU kernel, else a dash. */
+enum { TABLE_IS_COMPILED = true, TABLE_IS_WARPS = true };
+#define TABLE_COMPILED(known, digits, x)               \
+    TABLE_SHOWN(shape && of->registers < 0, "–", NAN); \
+    TABLE_NUMBER(shape && of->registers >= 0 && (known), digits, x)
+#define TABLE_WARPS(of)                                \
+    TABLE_SHOWN(shape && of->registers < 0, "–", NAN); \
+    TABLE_SHOWN(shape && of->registers >= 0,           \
+                arena_printf(row.arena, "%d of %d", of->warps, of->max_warps), of->warps)
+
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
 enum { IDEA = 120 };
 
@@ -87,38 +92,6 @@ void lab_list_sheet(struct sheet *s, struct arena *a)
 
 /* --- the table of a run ----------------------------------------------------------------------- */
 
-/* The numbers of a cell are in milliseconds; its text is in microseconds. */
-static void set_us(struct table *t, int row, int column, int digits, double ms, struct arena *a)
-{
-    char text[32];
-    *table_at(t, row, column) =
-        (struct table_cell){arena_strdup(a, str_number(text, 1e3 * ms, digits)), ms};
-}
-
-static void set_resources(struct table *t, int row, const struct lab_result *x, struct arena *a)
-{
-    const struct kernel_resources *r = &x->resources;
-    table_set_text(t, row, COLUMN_GRID, kernel_shape_text(&x->shape, a));
-    if (r->registers < 0) {
-        for (int c = COLUMN_REGISTERS; c <= COLUMN_WAVES; c++)
-            *table_at(t, row, c) = (struct table_cell){"–", NAN};
-        return;
-    }
-    table_set(t, row, COLUMN_REGISTERS, 0, r->registers, a);
-    table_set(t, row, COLUMN_SHARED, 0, (double)r->shared_bytes, a);
-    if (r->local_bytes) table_set(t, row, COLUMN_LOCAL, 0, (double)r->local_bytes, a);
-    *table_at(t, row, COLUMN_WARPS) =
-        (struct table_cell){arena_printf(a, "%d of %d", r->warps, r->max_warps), r->warps};
-    if (r->limit) table_set_text(t, row, COLUMN_LIMIT, r->limit);
-    if (x->waves > 0) table_set(t, row, COLUMN_WAVES, 3, x->waves, a);
-}
-
-static void set_speed(struct table *t, int row, int column, const struct judgement *j,
-                      struct arena *a)
-{
-    if (j->verdict.kind) table_set(t, row, column, 3, j->verdict.speed, a);
-}
-
 /* "512x4096" */
 static const char *size_word(const struct lab_run *r, struct arena *a)
 {
@@ -128,66 +101,63 @@ static const char *size_word(const struct lab_run *r, struct arena *a)
     return s;
 }
 
-static void set_flops(struct table *t, int row, const struct lab_problem *p,
-                      const struct lab_result *x, struct arena *a)
-{
-    const struct lab_rung *r = x->rung;
-    table_set(t, row, COLUMN_FLOPS, 4, p->flops / x->time.total.median * 1e-6, a);
-    if (r->moved) table_set(t, row, COLUMN_MOVED, 3, r->moved(p) / p->flops, a);
-    if (r->shared) table_set(t, row, COLUMN_MOVED_SHARED, 3, r->shared(p) / p->flops, a);
-}
-
 /* `sizes`: there are runs of several sizes. */
-static void set_result(struct table *t, int row, const struct lab_run *r,
-                       const struct lab_result *x, bool sizes, struct arena *a)
+static void set_result(struct table_row row, const struct lab_run *r, const struct lab_result *x,
+                       bool sizes)
 {
-    table_set_text(t, row, COLUMN_RUNG, x->rung->name);
-    if (sizes) {
-        table_set_text(t, row, COLUMN_SIZE, size_word(r, a));
-        table_set_bytes(t, row, COLUMN_BYTES, (int64_t)r->problem.bytes, a);
-    }
-    if (!sizes) table_set_text(t, row, COLUMN_IDEA, idea_of(x->rung, a));
-    if (isfinite(x->error)) table_set_error(t, row, COLUMN_ERROR, x->error, a);
-    if (x->left_out) {
-        table_set_text(t, row, COLUMN_NOTE, x->left_out);
-        return;
-    }
+    const struct lab_problem *p = &r->problem;
     const struct stats *ms = &x->time.total;
-    set_us(t, row, COLUMN_MS, 4, ms->median, a);
-    if (ms->n > 1) set_us(t, row, COLUMN_STD, 2, ms->std, a);
-    table_set(t, row, COLUMN_SAMPLES, 0, ms->n, a);
-    if (r->problem.flops > 0)
-        set_flops(t, row, &r->problem, x, a);
-    else
-        table_set(t, row, COLUMN_RATE, 4, x->rate * 1e-9, a);
-    table_set_text(t, row, COLUMN_VERDICT, judge_name(&x->previous));
-    set_speed(t, row, COLUMN_PREVIOUS, &x->previous, a);
-    set_speed(t, row, COLUMN_FIRST, &x->first, a);
-    if (isfinite(x->share)) table_set(t, row, COLUMN_SHARE, 3, 100 * x->share, a);
-    if (isfinite(x->score)) table_set(t, row, COLUMN_SCORE, 3, 100 * x->score, a);
-    if (isfinite(x->measured)) {
-        if (isfinite(x->counted)) table_set(t, row, COLUMN_COUNTED, 4, 1e-6 * x->counted, a);
-        table_set(t, row, COLUMN_MEASURED, 4, 1e-6 * x->measured, a);
-    }
-    if (x->shape.grid[0]) set_resources(t, row, x, a);
+    const struct kernel_resources *of = &x->resources;
+    bool ran = !x->left_out, flops = p->flops > 0, shape = ran && x->shape.grid[0];
+    COLUMNS(TABLE_CELL)
 }
 
-/* --- why -------------------------------------------------------------------------------------- */
+/* --- why, and sources ------------------------------------------------------------------------- */
 
-static void add_reasons(const struct lab_run *r, struct sheet *s, struct arena *a)
+/* clang-format off */
+#define REASON(X) \
+    X("rung", "rung", "the kernel or encoder", TEXT, rung->name) \
+    X("why", "why it is as fast as it is", "from its bytes and times", TEXT, why)
+#define SOURCE(X) \
+    X("rung", "rung", "the kernel or encoder", TEXT, rung->name) \
+    X("source", "source", "its file", TEXT, lab_source(rung, &(int64_t){0}))
+/* clang-format on */
+
+void lab_add_reasons(struct sheet *s, int rungs, const struct lab_rung *const *of,
+                     const char *const *reason, struct arena *a)
 {
-    static const struct table_column of_why[] = {
-        {"rung", "rung", "the kernel", false},
-        {"why", "why it is as fast as it is", "from its bytes and times", false},
-    };
+    static const struct table_column of_why[] = {REASON(TABLE_COLUMN)};
+    struct table_row row = {.arena = a};
     int n = 0;
-    for (int i = 0; i < r->results; i++) n += r->result[i].why != NULL;
+    for (int i = 0; i < rungs; i++) n += reason[i] != NULL;
     if (!n) return;
-    struct table *t = &sheet_add(s, NULL, of_why, COUNT_OF(of_why), n, a)->table;
-    for (int i = n = 0; i < r->results; i++) {
-        if (!r->result[i].why) continue;
-        table_set_text(t, n, 0, r->result[i].rung->name);
-        table_set_text(t, n++, 1, r->result[i].why);
+    row.table = &sheet_add(s, NULL, of_why, COUNT_OF(of_why), n, a)->table;
+    for (int i = 0; i < rungs; i++) {
+        const struct lab_rung *rung = of[i];
+        const char *why = reason[i];
+        if (!why) continue;
+        REASON(TABLE_CELL)
+        table_next_row(&row);
+    }
+}
+
+void lab_add_sources(struct sheet *s, int rungs, const struct lab_rung *const *of, struct arena *a)
+{
+    static const struct table_column of_source[] = {SOURCE(TABLE_COLUMN)};
+    struct table_row row = {.arena = a};
+    int64_t bytes;
+    int n = 0;
+    for (int i = 0; i < rungs; i++) n += lab_source(of[i], &bytes) != NULL;
+    struct sheet_table *all = sheet_add(s, "sources", of_source, COUNT_OF(of_source), n, a);
+    all->drawn_only = true;
+    all->chart = (struct sheet_chart){
+        .kind = SHEET_TEXTS, .title = "sources", .label = {"rung"}, .labels = 1, .y = "source"};
+    row.table = &all->table;
+    for (int i = 0; i < rungs; i++) {
+        const struct lab_rung *rung = of[i];
+        if (!lab_source(rung, &bytes)) continue;
+        SOURCE(TABLE_CELL)
+        table_next_row(&row);
     }
 }
 
@@ -268,29 +238,7 @@ static void add_roofline(const struct lab_run *r, struct sheet *s, struct arena 
     }
 }
 
-/* --- sources and samples ---------------------------------------------------------------------- */
-
-static void add_sources(const struct lab_run *r, struct sheet *s, struct arena *a)
-{
-    static const struct table_column of_source[] = {
-        {"rung", "rung", "the kernel", false},
-        {"source", "source", "its file", false},
-    };
-    int n = 0;
-    int64_t bytes;
-    for (int i = 0; i < r->results; i++) n += lab_source(r->result[i].rung, &bytes) != NULL;
-    struct sheet_table *all = sheet_add(s, "sources", of_source, COUNT_OF(of_source), n, a);
-    all->drawn_only = true;
-    all->chart = (struct sheet_chart){
-        .kind = SHEET_TEXTS, .title = "sources", .label = {"rung"}, .labels = 1, .y = "source"};
-    for (int i = n = 0; i < r->results; i++) {
-        const struct lab_rung *rung = r->result[i].rung;
-        const char *source = lab_source(rung, &bytes);
-        if (!source) continue;
-        table_set_text(&all->table, n, 0, rung->name);
-        table_set_text(&all->table, n++, 1, source);
-    }
-}
+/* --- samples ---------------------------------------------------------------------------------- */
 
 static int samples_of(const struct lab_run *r)
 {
@@ -299,28 +247,30 @@ static int samples_of(const struct lab_run *r)
     return rows;
 }
 
+/* clang-format off */
+#define SAMPLE(X) \
+    X("useful_bytes", "useful bytes", "of the problem", NUMBER, true, 0, r[k]->problem.bytes) \
+    X("rung", "rung", "the kernel, or a copy of as many bytes by the device itself", TEXT, i < 0 ? r[k]->copy : r[k]->result[i].rung->name) \
+    X("turn", "turn", "samples of one turn are neighbors in time", NUMBER, true, 0, c->round[n]) \
+    X("ms", "ms", "of a call", NUMBER, true, 6, c->series[n])
+/* clang-format on */
+
 static void add_samples(const struct lab_run *const *r, int runs, struct sheet *s, struct arena *a)
 {
-    static const struct table_column of_sample[] = {
-        {"useful_bytes", "useful bytes", "of the problem", true},
-        {"rung", "rung", "the kernel, or a copy of as many bytes by the device itself", false},
-        {"turn", "turn", "samples of one turn are neighbours in time", true},
-        {"ms", "ms", "of a call", true},
-    };
-    int rows = 0, row = 0;
+    static const struct table_column of_sample[] = {SAMPLE(TABLE_COLUMN)};
+    struct table_row row = {.arena = a};
+    int rows = 0;
     for (int k = 0; k < runs; k++) rows += samples_of(r[k]);
     if (!rows) return;
     struct sheet_table *all = sheet_add(s, "samples", of_sample, COUNT_OF(of_sample), rows, a);
     all->drawn_only = true;
+    row.table = &all->table;
     for (int k = 0; k < runs; k++)
         for (int i = r[k]->copy ? -1 : 0; i < r[k]->results; i++) {
             const struct contender *c = i < 0 ? &r[k]->copy_time : &r[k]->result[i].time;
-            for (int n = 0; n < c->taken; n++, row++) {
-                table_set(&all->table, row, 0, 0, r[k]->problem.bytes, a);
-                table_set_text(&all->table, row, 1,
-                               i < 0 ? r[k]->copy : r[k]->result[i].rung->name);
-                table_set(&all->table, row, 2, 0, c->round[n], a);
-                table_set(&all->table, row, 3, 6, c->series[n], a);
+            for (int n = 0; n < c->taken; n++) {
+                SAMPLE(TABLE_CELL)
+                table_next_row(&row);
             }
         }
 }
@@ -436,10 +386,10 @@ void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sh
     s->title = arena_printf(a, "lab %s, %s, %s: %s", l->name, what,
                             lab_type_name(r[0]->problem.type), l->question);
     for (int k = 0; k < runs; k++) rows += r[k]->results;
-    struct sheet_table *t = sheet_add(s, NULL, columns, COLUMNS, rows, a);
+    struct sheet_table *t = sheet_add(s, NULL, columns, COUNT_OF(columns), rows, a);
     for (int k = 0; k < runs; k++)
         for (int i = 0; i < r[k]->results; i++, row++)
-            set_result(&t->table, row, r[k], &r[k]->result[i], runs > 1, a);
+            set_result((struct table_row){&t->table, row, 0, a}, r[k], &r[k]->result[i], runs > 1);
     bool flops = r[0]->problem.flops > 0;
     t->chart = (struct sheet_chart){
         .kind = runs > 1 ? SHEET_LINES : SHEET_BARS,
@@ -449,7 +399,13 @@ void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sh
         .y = flops ? "gflop_per_s" : "gb_per_s",
         .x = runs > 1 ? "useful_bytes" : NULL,
         .unit = flops ? SHEET_GFLOP_PER_S : SHEET_GB_PER_S};
-    if (runs == 1 && reasons) add_reasons(r[0], s, a);
+    const struct lab_rung **rung = ARENA_NEW(a, const struct lab_rung *, r[0]->results);
+    const char **why = ARENA_NEW(a, const char *, r[0]->results);
+    for (int i = 0; i < r[0]->results; i++) {
+        rung[i] = r[0]->result[i].rung;
+        why[i] = r[0]->result[i].why;
+    }
+    if (runs == 1 && reasons) lab_add_reasons(s, r[0]->results, rung, why, a);
     if (runs == 1)
         add_notes(r[0], s, a);
     else
@@ -463,6 +419,6 @@ void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sh
                        "of 32 bytes before any cache; where tensor maps copy, what comes from L2"
                      : "MB measured: by hardware counters, bytes of DRAM read and written");
     if (runs == 1) add_roofline(r[0], s, a);
-    add_sources(r[0], s, a);
+    lab_add_sources(s, r[0]->results, rung, a);
     add_samples(r, runs, s, a);
 }

@@ -12,5 +12,10 @@ enum { LAB_VIEW_SIZES = 16 };
  * several sizes also curves. Device, date and version are the caller's. */
 void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sheet *s,
                struct arena *a);
+/* Two tables that other ladders have, too: why each rung is as fast as it is (a rung without a
+ * reason has no row), and the source of each rung, which only the page shows. */
+void lab_add_reasons(struct sheet *s, int rungs, const struct lab_rung *const *of,
+                     const char *const *reason, struct arena *a);
+void lab_add_sources(struct sheet *s, int rungs, const struct lab_rung *const *of, struct arena *a);
 
 #endif

@@ -8,96 +8,51 @@
 #include <string.h>
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_RUNG, "rung", "rung", "what this rung adds", false) \
-    X(COLUMN_DIFFERS, "differs", "differs by", "keys that differ from the previous rung", false) \
-    X(COLUMN_MS, "ms_median", "ms", "median time of a training step", true) \
-    X(COLUMN_STD, "ms_std", "std", "standard deviation", true) \
-    X(COLUMN_STEPS, "steps", "n", "measured steps", true) \
-    X(COLUMN_TOKENS, "tokens_per_s", "tokens/s", "tokens per second, from the median", true) \
-    X(COLUMN_BEFORE, "times_before", "x before", "speedup over the last rung that ran", true) \
-    X(COLUMN_VERDICT, "verdict", "verdict", \
-      "whether it is faster than the last rung that ran, by the rule of docs/MEASURING.md", false) \
-    X(COLUMN_FIRST, "times_first", "x first", "speedup over the first rung", true) \
-    X(COLUMN_MEMORY, "memory_bytes", "memory", "peak memory of the plan", true) \
-    X(COLUMN_TAKEN, "taken_bytes", "taken", "GPU memory in use, as the driver reports it", true) \
-    X(COLUMN_KERNELS, "kernels_per_step", "kernels", "nodes of the plan that a step runs", true) \
-    X(COLUMN_STARTED, "launches_per_step", "launches", \
-      "GPU kernels of a step; a node may launch several", true) \
-    X(COLUMN_TYPE, "dtype", "peak of", "type of its matmuls", false) \
-    X(COLUMN_MFU, "mfu_percent", "MFU %", \
-      "6 N + 12 L C T FLOPs per token, as a share of that peak", true) \
-    X(COLUMN_PLAN, "plan_percent", "plan %", "FLOPs of the plan, as a share of that peak", true) \
-    X(COLUMN_ERROR, "product_error", "error", \
-      "of one product of that type, 128 x 128 x 768, of normals: root mean square, relative", true) \
-    X(COLUMN_LOSS, "first_loss", "first loss", \
-      "loss of the first step, for the same batch and weights", true) \
-    X(COLUMN_CLOCK, "clock_mhz", "MHz", "mean clock of the device during the rung", true) \
-    X(COLUMN_POWER, "power_w", "W", "mean power of the device during the rung", true) \
-    X(COLUMN_SLOWED, "throttled_percent", "slowed %", \
-      "share of the time in which power, heat or another limit lowered the clock", true) \
-    X(COLUMN_NOTE, "note", "note", "why the rung did not run", false)
+#define COLUMNS(X) \
+    X("rung", "rung", "what this rung adds", TEXT, r->name) \
+    X("differs", "differs by", "keys that differ from the previous rung", TEXT, r->differs) \
+    X("ms_median", "ms", "median time of a training step", NUMBER, ran, 4, r->ms.median) \
+    X("ms_std", "std", "standard deviation", STD, ran, &r->ms) \
+    X("steps", "n", "measured steps", NUMBER, ran, 0, r->ms.n) \
+    X("tokens_per_s", "tokens/s", "tokens per second, from the median", COUNT, ran, r->tokens_per_s) \
+    X("times_before", "x before", "speedup over the last rung that ran", NUMBER, judged && r->speed.how != JUDGED_SAME_PLAN, 3, r->times_before) \
+    X("verdict", "verdict", "whether it is faster than the last rung that ran, by the rule of docs/MEASURING.md", TEXT, judged ? judge_name(&r->speed) : NULL) \
+    X("times_first", "x first", "speedup over the first rung", NUMBER, ran, 3, r->times_first) \
+    X("memory_bytes", "memory", "peak memory of the plan", BYTES, ran, (int64_t)r->facts.total) \
+    X("taken_bytes", "taken", "GPU memory in use, as the driver reports it", BYTES, ran && r->taken, r->taken) \
+    X("kernels_per_step", "kernels", "nodes of the plan that a step runs", NUMBER, ran, 0, r->facts.kernels) \
+    X("launches_per_step", "launches", "GPU kernels of a step; a node may launch several", NUMBER, ran && r->started, 0, (double)r->started) \
+    X("dtype", "peak of", "type of its matmuls", TEXT, ran ? machine_precision_name(r->precision) : NULL) \
+    X("mfu_percent", "MFU %", "6 N + 12 L C T FLOPs per token, as a share of that peak", NUMBER, ran && r->mfu > 0, 3, 100 * r->mfu) \
+    X("plan_percent", "plan %", "FLOPs of the plan, as a share of that peak", NUMBER, ran && r->plan_share > 0, 3, 100 * r->plan_share) \
+    X("product_error", "error", "of one product of that type, 128 x 128 x 768, of normals: root mean square, relative", ERROR, ran && r->error > 0, r->error) \
+    X("first_loss", "first loss", "loss of the first step, for the same batch and weights", NUMBER, ran, 5, r->loss) \
+    X("clock_mhz", "MHz", "mean clock of the device during the rung", NUMBER, sampled && mhz > 0, 4, mhz) \
+    X("power_w", "W", "mean power of the device during the rung", NUMBER, sampled && watt > 0, 3, watt) \
+    X("throttled_percent", "slowed %", "share of the time in which power, heat or another limit lowered the clock", NUMBER, sampled && r->gauges.throttled >= 0, 3, 100 * r->gauges.throttled) \
+    X("note", "note", "why the rung did not run", TEXT, r->reason)
 /* clang-format on */
 
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
-
-static void set_gauges(struct table *t, int at, const struct gauge_summary *g, struct arena *a)
+static void set_rung(struct table_row row, const struct ladder_rung *r)
 {
-    double mhz = g->value[GAUGE_CLOCK].mean, watt = g->value[GAUGE_POWER].mean;
-    if (!gauge_is_enough(g)) return;
-    if (mhz > 0) table_set(t, at, COLUMN_CLOCK, 4, mhz, a);
-    if (watt > 0) table_set(t, at, COLUMN_POWER, 3, watt, a);
-    if (g->throttled >= 0) table_set(t, at, COLUMN_SLOWED, 3, 100 * g->throttled, a);
+    bool ran = !r->reason, judged = ran && r->times_before > 0;
+    bool sampled = ran && gauge_is_enough(&r->gauges);
+    double mhz = r->gauges.value[GAUGE_CLOCK].mean, watt = r->gauges.value[GAUGE_POWER].mean;
+    COLUMNS(TABLE_CELL)
 }
 
-static void set_numbers(struct table *t, int at, const struct ladder_rung *r, struct arena *a)
+struct table ladder_table(const struct ladder *l, const struct published *p, bool comparable,
+                          struct arena *a)
 {
-    table_set(t, at, COLUMN_MS, 4, r->ms.median, a);
-    table_set_std(t, at, COLUMN_STD, &r->ms, a);
-    table_set(t, at, COLUMN_STEPS, 0, r->ms.n, a);
-    table_set_count(t, at, COLUMN_TOKENS, r->tokens_per_s, a);
-    if (r->times_before > 0) {
-        if (r->speed.how != JUDGED_SAME_PLAN)
-            table_set(t, at, COLUMN_BEFORE, 3, r->times_before, a);
-        table_set_text(t, at, COLUMN_VERDICT, judge_name(&r->speed));
-    }
-    table_set(t, at, COLUMN_FIRST, 3, r->times_first, a);
-    table_set_bytes(t, at, COLUMN_MEMORY, (int64_t)r->facts.total, a);
-    if (r->taken) table_set_bytes(t, at, COLUMN_TAKEN, r->taken, a);
-    table_set(t, at, COLUMN_KERNELS, 0, r->facts.kernels, a);
-    if (r->started) table_set(t, at, COLUMN_STARTED, 0, (double)r->started, a);
-    table_set_text(t, at, COLUMN_TYPE, machine_precision_name(r->precision));
-    if (r->mfu > 0) table_set(t, at, COLUMN_MFU, 3, 100 * r->mfu, a);
-    if (r->plan_share > 0) table_set(t, at, COLUMN_PLAN, 3, 100 * r->plan_share, a);
-    if (r->error > 0) table_set_error(t, at, COLUMN_ERROR, r->error, a);
-    table_set(t, at, COLUMN_LOSS, 5, r->loss, a);
-    set_gauges(t, at, &r->gauges, a);
-}
-
-/* The columns above, followed by one column per published source. */
-static const struct table_column *columns_with(const struct published *p, bool comparable,
-                                               struct arena *a)
-{
-    struct table_column *column = ARENA_NEW(a, struct table_column, COLUMNS + p->sources);
+    static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
+    enum { OWN = COUNT_OF(columns) };
+    struct table_column *column = ARENA_NEW(a, struct table_column, OWN + p->sources);
     memcpy(column, columns, sizeof columns);
-    published_columns(p, comparable, &column[COLUMNS], a);
-    return column;
-}
-
-static struct table make_table(const struct ladder *l, const struct published *p, bool comparable,
-                               struct arena *a)
-{
-    struct table t = table_new(columns_with(p, comparable, a), COLUMNS + p->sources, l->rungs, a);
+    published_columns(p, comparable, &column[OWN], a);
+    struct table t = table_new(column, OWN + p->sources, l->rungs, a);
     for (int i = 0; i < t.rows; i++) {
-        const struct ladder_rung *r = &l->rung[i];
-        table_set_text(&t, i, COLUMN_RUNG, r->name);
-        table_set_text(&t, i, COLUMN_DIFFERS, r->differs);
-        if (r->reason)
-            table_set_text(&t, i, COLUMN_NOTE, r->reason);
-        else
-            set_numbers(&t, i, r, a);
-        published_set(p, comparable, r->name, &t, i, COLUMNS, a);
+        set_rung((struct table_row){&t, i, 0, a}, &l->rung[i]);
+        published_set(p, comparable, l->rung[i].name, &t, i, OWN, a);
     }
     return t;
 }
@@ -208,7 +163,7 @@ void ladder_view_print(const struct ladder_view *v, const struct table_form *for
     struct published published = {0};
     bool comparable = published_comparable(v->config, v->machine->gpu);
     published_read(&published, a);
-    struct table t = make_table(v->ladder, &published, comparable, a);
+    struct table t = ladder_table(v->ladder, &published, comparable, a);
     if (form->json) {
         json_print(make_json(v, &t), s);
         return;

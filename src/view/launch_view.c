@@ -6,31 +6,31 @@
 #include <math.h>
 #include <string.h>
 
-/* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_WAY, "way", "way", "how the work is started", false) \
-    X(COLUMN_FLOATS, "floats", "floats", "that one kernel, or operator, works on", true) \
-    X(COLUMN_ADDITIONS, "additions", "additions", "to each of them, by one kernel", true) \
-    X(COLUMN_US, "us_median", "µs", "median time of a launch, or operator: of all, over their number", true) \
-    X(COLUMN_STD, "us_std", "std", "standard deviation of the samples", true) \
-    X(COLUMN_N, "samples", "n", "samples", true) \
-    X(COLUMN_HOST, "host_us", "host µs", "that the host spends in launching calls, per launch", true) \
-    X(COLUMN_DEVICE, "device_us", "device µs", "from the first launch to the last by the clock of the device, idle time too, per launch", true) \
-    X(COLUMN_RATIO, "x_time", "x time", "beside one by one on one stream, or on one thread", true)
-#define COPY_LIST(X) \
-    X(COPY_WHAT, "what", "copies", "what was done with all chunks", false) \
-    X(COPY_MS, "ms_median", "ms", "median time of all chunks", true) \
-    X(COPY_STD, "ms_std", "std", "standard deviation of the samples", true) \
-    X(COPY_N, "samples", "n", "samples", true) \
-    X(COPY_RATE, "gb_per_s", "GB/s", "of the bytes of the chunks, once", true) \
-    X(COPY_HIDDEN, "hidden_ms", "hidden ms", "beside the sum of the three parts alone", true) \
-    X(COPY_SHARE, "hidden_percent", "hidden %", "of all that could be: the sum without the largest part", true)
-/* clang-format on */
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-enum { COPY_LIST(TABLE_ID) COPIES };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
-static const struct table_column copies[] = {COPY_LIST(TABLE_COLUMN)};
 static const double US = 1e3; /* of a millisecond */
+
+/* clang-format off */
+#define COLUMNS(X) \
+    X("way", "way", "how the work is started", TEXT, p->way->name) \
+    X("floats", "floats", "that one kernel, or operator, works on", COUNT, p->floats, (double)p->floats) \
+    X("additions", "additions", "to each of them, by one kernel", COUNT, p->floats && r->gpu, p->additions) \
+    X("us_median", "µs", "median time of a launch, or operator: of all, over their number", NUMBER, true, 3, us * ms->median) \
+    X("us_std", "std", "standard deviation of the samples", NUMBER, ms->n > 1, 2, us * ms->std) \
+    X("samples", "n", "samples", COUNT, true, p->time.samples) \
+    X("host_us", "host µs", "that the host spends in launching calls, per launch", NUMBER, r->gpu, 3, us * p->time.part[0].median) \
+    X("device_us", "device µs", "from the first launch to the last by the clock of the device, idle time too, per launch", NUMBER, r->gpu, 3, us * p->device.median) \
+    X("x_time", "x time", "beside one by one on one stream, or on one thread", NUMBER, base && base->time.total.median > 0, 3, ms->median / base->time.total.median)
+/* `c`: NULL where `ms` is a sum or a bound that nothing was measured for. */
+#define COPY(X) \
+    X("what", "copies", "what was done with all chunks", TEXT, what) \
+    X("ms_median", "ms", "median time of all chunks", NUMBER, true, 4, ms) \
+    X("ms_std", "std", "standard deviation of the samples", STD, c, &c->total) \
+    X("samples", "n", "samples", COUNT, c, c->samples) \
+    X("gb_per_s", "GB/s", "of the bytes of the chunks, once", NUMBER, c && ms > 0, 3, bytes / (ms * 1e-3) * 1e-9) \
+    X("hidden_ms", "hidden ms", "beside the sum of the three parts alone", NUMBER, true, 3, hidden_ms) \
+    X("hidden_percent", "hidden %", "of all that could be: the sum without the largest part", NUMBER, true, 3, 100 * share)
+/* clang-format on */
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)},
+                                 copies[] = {COPY(TABLE_COLUMN)};
 
 /* The row that a row is compared with: the one way that is `base`, for the same work. */
 static const struct launch_point *base_of(const struct launch_run *r, const struct launch_point *p)
@@ -42,37 +42,24 @@ static const struct launch_point *base_of(const struct launch_run *r, const stru
     return NULL;
 }
 
-static void set_point(struct table *t, int row, const struct launch_run *r, struct arena *a)
+static void set_point(struct table_row row, const struct launch_run *r,
+                      const struct launch_point *p)
 {
-    const struct launch_point *p = &r->point[row], *base = base_of(r, p);
+    const struct launch_point *base = base_of(r, p);
     const struct stats *ms = &p->time.total;
     double us = US / r->options->launches; /* of one, by milliseconds of all */
-    table_set_text(t, row, COLUMN_WAY, p->way->name);
-    if (p->floats) table_set_count(t, row, COLUMN_FLOATS, (double)p->floats, a);
-    if (p->floats && r->gpu) table_set_count(t, row, COLUMN_ADDITIONS, p->additions, a);
-    table_set(t, row, COLUMN_US, 3, us * ms->median, a);
-    if (ms->n > 1) table_set(t, row, COLUMN_STD, 2, us * ms->std, a);
-    table_set_count(t, row, COLUMN_N, p->time.samples, a);
-    if (r->gpu) {
-        table_set(t, row, COLUMN_HOST, 3, us * p->time.part[0].median, a);
-        table_set(t, row, COLUMN_DEVICE, 3, us * p->device.median, a);
-    }
-    if (base && base->time.total.median > 0)
-        table_set(t, row, COLUMN_RATIO, 3, ms->median / base->time.total.median, a);
+    COLUMNS(TABLE_CELL)
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
-static void set_times(struct table *t, int row, const char *what, const struct contender *c,
-                      const struct launch_pipeline *l, struct arena *a)
+/* NAN: nothing was hidden by overlapping. */
+static void set_copy(struct table_row *at, const char *what, double ms, const struct contender *c,
+                     double bytes, double hidden_ms, double share)
 {
-    const struct stats *ms = &c->total;
-    double bytes = (double)l->chunk_bytes * LAUNCH_CHUNKS;
-    table_set_text(t, row, COPY_WHAT, what);
-    table_set(t, row, COPY_MS, 4, ms->median, a);
-    table_set_std(t, row, COPY_STD, ms, a);
-    table_set_count(t, row, COPY_N, c->samples, a);
-    if (ms->median > 0) table_set(t, row, COPY_RATE, 3, bytes / (ms->median * 1e-3) * 1e-9, a);
+    struct table_row row = *at;
+    COPY(TABLE_CELL)
+    table_next_row(at);
 }
 
 static void add_copies(const struct launch_run *r, struct sheet *s, struct arena *a)
@@ -80,25 +67,22 @@ static void add_copies(const struct launch_run *r, struct sheet *s, struct arena
     static const char *const parts[] = {"copy in, alone", "kernel, alone", "copy out, alone"};
     enum { SUMS = 2, ROWS = LAUNCH_PARTS + SUMS + BACKEND_STREAMS };
     const struct launch_pipeline *l = &r->pipeline;
-    struct table *t = &sheet_add(s, "copies beside kernels", copies, COPIES, ROWS, a)->table;
-    double part[LAUNCH_PARTS], sum = 0, largest = 0;
-    int row = 0;
+    double part[LAUNCH_PARTS], sum = 0, largest = 0, bytes = (double)l->chunk_bytes * LAUNCH_CHUNKS;
+    struct table_row row = {.arena = a};
+    row.table = &sheet_add(s, "copies beside kernels", copies, COUNT_OF(copies), ROWS, a)->table;
     for (int k = 0; k < LAUNCH_PARTS; k++) {
         part[k] = l->alone[k].total.median;
         sum += part[k];
         largest = fmax(largest, part[k]);
-        set_times(t, row++, parts[k], &l->alone[k], l, a);
+        set_copy(&row, parts[k], part[k], &l->alone[k], bytes, NAN, NAN);
     }
-    table_set_text(t, row, COPY_WHAT, "sum of the three");
-    table_set(t, row++, COPY_MS, 4, sum, a);
-    table_set_text(t, row, COPY_WHAT, "largest: the floor");
-    table_set(t, row++, COPY_MS, 4, largest, a);
-    for (int i = 0; i < BACKEND_STREAMS; i++, row++) {
-        double ms = l->overlapped[i].total.median, share = launch_hidden(part, LAUNCH_PARTS, ms);
+    set_copy(&row, "sum of the three", sum, NULL, bytes, NAN, NAN);
+    set_copy(&row, "largest: the floor", largest, NULL, bytes, NAN, NAN);
+    for (int i = 0; i < BACKEND_STREAMS; i++) {
+        double ms = l->overlapped[i].total.median;
         const char *what = i ? arena_printf(a, "%d streams", i + 1) : "one stream";
-        set_times(t, row, what, &l->overlapped[i], l, a);
-        table_set(t, row, COPY_HIDDEN, 3, fmax(sum - ms, 0), a);
-        if (isfinite(share)) table_set(t, row, COPY_SHARE, 3, 100 * share, a);
+        set_copy(&row, what, ms, &l->overlapped[i], bytes, fmax(sum - ms, 0),
+                 launch_hidden(part, LAUNCH_PARTS, ms));
     }
 }
 
@@ -141,8 +125,9 @@ void launch_sheet(const struct launch_run *r, struct sheet *s, struct arena *a)
     *s = (struct sheet){.name = "lab-launch"};
     s->title = r->gpu ? "lab launch: What does it cost to launch a kernel?"
                       : "lab launch: What does it cost to give an operator a team of threads?";
-    struct sheet_table *all = sheet_add(s, NULL, columns, COLUMNS, r->points, a);
-    for (int i = 0; i < r->points; i++) set_point(&all->table, i, r, a);
+    struct sheet_table *all = sheet_add(s, NULL, columns, COUNT_OF(columns), r->points, a);
+    for (int i = 0; i < r->points; i++)
+        set_point((struct table_row){&all->table, i, 0, a}, r, &r->point[i]);
     all->chart = (struct sheet_chart){.kind = SHEET_BARS,
                                       .title = r->gpu ? "Time of a launch" : "Time of an operator",
                                       .label = {"way", "floats", "additions"},

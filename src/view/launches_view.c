@@ -1,17 +1,14 @@
 #include "view/launches_view.h"
 
-#include "present/table_cells.h"
-
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_OP, "op", "op", "operator of the first node that launches it", false) \
-    X(COLUMN_VARIANT, "variant", "kernel", "row of the table of kernels", false) \
-    X(COLUMN_ENTRY, "entry", "function", "that is launched; -: of a library", false) \
-    X(COLUMN_TIMES, "launches", "launches", "in a training step; of a library: calls of it", true) \
-    LAUNCH_COLUMN_LIST(X)
+#define COLUMNS(X) \
+    X("op", "op", "operator of the first node that launches it", TEXT, op_def(x->op)->name) \
+    X("variant", "kernel", "row of the table of kernels", TEXT, x->variant) \
+    X("entry", "function", "that is launched; -: of a library", TEXT, x->launch.entry ? x->launch.entry : "-") \
+    X("launches", "launches", "in a training step; of a library: calls of it", COUNT, true, (double)x->times) \
+    LAUNCH_COLUMNS(X)
 /* clang-format on */
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
 const char *kernel_shape_text(const struct kernel_shape *s, struct arena *a)
 {
@@ -26,34 +23,23 @@ const char *kernel_shape_text(const struct kernel_shape *s, struct arena *a)
     return arena_printf(a, "%s x %s", part[0], part[1]);
 }
 
-void launch_columns_set(struct table *t, int row, int first, const struct step_launch *x,
-                        struct arena *a)
+bool launch_knows(const struct step_launch *x, enum launch_known what)
 {
-    const struct planned_launch *l = &x->launch;
-    int from = first - LAUNCH_SHAPE; /* to columns of the other table */
-    table_set_text(t, row, from + LAUNCH_SHAPE, l->entry ? kernel_shape_text(&l->shape, a) : "-");
-    if (!l->entry) return;
-    table_set_bytes(t, row, from + LAUNCH_DYNAMIC, l->shape.shared_bytes, a);
-    if (l->registers < 0) return;
-    table_set_count(t, row, from + LAUNCH_REGISTERS, l->registers, a);
-    table_set_bytes(t, row, from + LAUNCH_STATIC, l->static_bytes, a);
-    if (!x->known) return;
-    table_set_count(t, row, from + LAUNCH_BLOCKS, x->occupancy.blocks, a);
-    table_set_count(t, row, from + LAUNCH_WARPS, x->occupancy.warps, a);
-    table_set_text(t, row, from + LAUNCH_LIMIT, x->occupancy.limit);
-    if (x->occupancy.blocks == 0) return;
-    table_set(t, row, from + LAUNCH_WAVES, 3, x->grid.waves, a);
-    table_set(t, row, from + LAUNCH_TAIL, 2, 100 * x->grid.tail, a);
+    if (!x || !x->launch.entry) return false;
+    if (what >= LAUNCH_COMPILED && x->launch.registers < 0) return false;
+    if (what >= LAUNCH_LIMITS && !x->known) return false;
+    return what < LAUNCH_GRID || x->occupancy.blocks > 0;
 }
 
-static void set_row(struct table *t, int row, const struct step_launch *x, struct arena *a)
+const char *launch_shape_text(const struct step_launch *x, struct arena *a)
 {
-    const struct planned_launch *l = &x->launch;
-    table_set_text(t, row, COLUMN_OP, op_def(x->op)->name);
-    table_set_text(t, row, COLUMN_VARIANT, x->variant);
-    table_set_text(t, row, COLUMN_ENTRY, l->entry ? l->entry : "-");
-    table_set_count(t, row, COLUMN_TIMES, (double)x->times, a);
-    launch_columns_set(t, row, LAUNCH_SHAPE, x, a);
+    if (!x) return NULL;
+    return x->launch.entry ? kernel_shape_text(&x->launch.shape, a) : "-";
+}
+
+static void set_row(struct table_row row, const struct step_launch *x)
+{
+    COLUMNS(TABLE_CELL)
 }
 
 const char *launches_limits(const struct target *t, struct arena *a)
@@ -96,7 +82,8 @@ void launches_sheet(const struct step_launches *l, const struct target *t, struc
 {
     *s = (struct sheet){.name = "plan-occupancy"};
     s->title = "The kernels of a training step, in the order in which it first launches them";
-    struct table *table = &sheet_add(s, NULL, columns, COLUMNS, l->launches, a)->table;
-    for (int i = 0; i < l->launches; i++) set_row(table, i, &l->launch[i], a);
+    struct table *table = &sheet_add(s, NULL, columns, COUNT_OF(columns), l->launches, a)->table;
+    for (int i = 0; i < l->launches; i++)
+        set_row((struct table_row){table, i, 0, a}, &l->launch[i]);
     add_notes(l, t, s, a);
 }

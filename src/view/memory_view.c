@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "engine/facts.h"
 #include "engine/fit.h"
+#include "present/table_cells.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -32,19 +33,49 @@ const char *memory_phase_words(const struct memory_view *v, const struct memory_
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
+/* A kind of columns of these tables alone: "12.5 %", in CSV and JSON the share. */
+enum { TABLE_IS_SHARE = true };
+#define TABLE_SHARE(bytes, of) set_share(TABLE_AT, bytes, of, row.arena)
+
 static void set_share(struct table *t, int row, int col, int64_t bytes, int64_t of, struct arena *a)
 {
     double share = of ? (double)bytes / (double)of : 0;
     *table_at(t, row, col) = (struct table_cell){arena_printf(a, "%.1f %%", 100 * share), share};
 }
 
-enum { PART_NAME, PART_BYTES, PART_SHARE, PART_NOTE, PART_COLUMNS };
-static const struct table_column part_columns[PART_COLUMNS] = {
-    [PART_NAME] = {"part", "memory at the peak", "what the memory holds", false},
-    [PART_BYTES] = {"bytes", "bytes", "in use while the kernel of the peak runs", true},
-    [PART_SHARE] = {"share", "share", "of all allocated memory", true},
-    [PART_NOTE] = {"note", "note", "", false},
-};
+/* clang-format off */
+#define PEAK_PART(X) \
+    X("part", "memory at the peak", "what the memory holds", TEXT, name) \
+    X("bytes", "bytes", "in use while the kernel of the peak runs", BYTES, true, bytes) \
+    X("share", "share", "of all allocated memory", SHARE, bytes, total) \
+    X("note", "note", "", TEXT, note)
+#define TENSOR(X) \
+    X("bytes", "bytes", "", BYTES, true, x->bytes) \
+    X("share", "share", "of the bytes of all tensors", SHARE, x->bytes, of) \
+    X("part", "part", "what the memory holds", TEXT, memory_part_name(x->part)) \
+    X("layer", "layer", "block of the model", NUMBER, x->layer >= 0, 0, x->layer) \
+    X("first", "from step", "step of the plan that writes it", NUMBER, temporary || all, 0, x->first) \
+    X("last", "to", "the last step that needs it", NUMBER, temporary || all, 0, x->last) \
+    X("offset", "at", "offset in the arena", NUMBER, temporary && all, 0, (double)x->offset) \
+    X("op", "written by", "", TEXT, *x->op ? x->op : NULL) \
+    X("output", "output", "number of the output of its operator", NUMBER, x->output > 0 || (all && *x->op), 0, x->output) \
+    X("type", "type", "", TEXT, x->type.rank ? arena_strdup(row.arena, type_text(type, &x->type)) : NULL) \
+    X("name", "name", "", TEXT, x->name)
+#define VARIANT(X) \
+    X("recompute", "recompute", "what the backward pass recomputes", TEXT, config_value_text(&c, "recompute", row.arena)) \
+    X("total", "memory", "of the training", BYTES, true, x->total) \
+    X("total_ratio", "of none", "share of the memory of recompute=none", SHARE, x->total, none->total) \
+    X("saved", "saved for backward", "at its largest", BYTES, true, x->saved) \
+    X("flops", "FLOPs/step", "of the plan", SHOWN, true, arena_strdup(row.arena, str_flops(flops, x->flops)), x->flops) \
+    X("flops_ratio", "more FLOPs", "compared with recompute=none", SHOWN, true, arena_printf(row.arena, "%.1f %%", 100 * (more - 1)), more) \
+    X("batch_size", "largest batch_size", "that fits the limit", NUMBER, v->limit, 0, (double)x->batch)
+/* clang-format on */
+
+static void set_part(struct table_row row, const char *name, int64_t bytes, int64_t total,
+                     const char *note)
+{
+    PEAK_PART(TABLE_CELL)
+}
 
 static const char *const part_notes[MEMORY_PARTS] = {
     [MEMORY_OPTIMIZER] = "two moments of AdamW",
@@ -66,103 +97,58 @@ static const char *copies_note(const struct memory_view *v, struct arena *a)
 
 static struct table parts_table(const struct memory_view *v, struct arena *a)
 {
+    static const struct table_column columns[] = {PEAK_PART(TABLE_COLUMN)};
     const struct memory_moment *m = &v->course.moment[v->course.peak];
+    int64_t total = v->course.total;
     int rows = 1;
     for (int i = 0; i < MEMORY_PARTS; i++) rows += m->bytes[i] > 0;
-    struct table t = table_new(part_columns, PART_COLUMNS, rows, a);
-    int row = 0;
+    struct table t = table_new(columns, COUNT_OF(columns), rows, a);
+    struct table_row row = {&t, 0, 0, a};
     for (int i = 0; i < MEMORY_PARTS; i++) {
         if (!m->bytes[i]) continue;
-        table_set_text(&t, row, PART_NAME, memory_part_name((enum memory_part)i));
-        table_set_text(&t, row, PART_NOTE,
-                       i == MEMORY_COPIES ? copies_note(v, a)
-                       : part_notes[i]    ? part_notes[i]
-                                          : "");
-        table_set_bytes(&t, row, PART_BYTES, m->bytes[i], a);
-        set_share(&t, row++, PART_SHARE, m->bytes[i], v->course.total, a);
+        const char *note = i == MEMORY_COPIES ? copies_note(v, a) : part_notes[i];
+        set_part(row, memory_part_name((enum memory_part)i), m->bytes[i], total, note ? note : "");
+        table_next_row(&row);
     }
-    table_set_text(&t, row, PART_NAME, "total");
-    table_set_text(&t, row, PART_NOTE, "");
-    table_set_bytes(&t, row, PART_BYTES, v->course.total, a);
-    set_share(&t, row, PART_SHARE, v->course.total, v->course.total, a);
+    set_part(row, "total", total, total, "");
     return t;
 }
 
-/* clang-format off */
-#define TENSOR_LIST(X) \
-    X(TENSOR_BYTES, "bytes", "bytes", "", true) \
-    X(TENSOR_SHARE, "share", "share", "of the bytes of all tensors", true) \
-    X(TENSOR_PART, "part", "part", "what the memory holds", false) \
-    X(TENSOR_LAYER, "layer", "layer", "block of the model", true) \
-    X(TENSOR_FIRST, "first", "from step", "step of the plan that writes it", true) \
-    X(TENSOR_LAST, "last", "to", "the last step that needs it", true) \
-    X(TENSOR_OFFSET, "offset", "at", "offset in the arena", true) \
-    X(TENSOR_OP, "op", "written by", "", false) \
-    X(TENSOR_OUTPUT, "output", "output", "number of the output of its operator", true) \
-    X(TENSOR_TYPE, "type", "type", "", false) \
-    X(TENSOR_NAME, "name", "name", "", false)
-/* clang-format on */
-
-enum { TENSOR_LIST(TABLE_ID) TENSOR_COLUMNS };
-static const struct table_column tensor_columns[] = {TENSOR_LIST(TABLE_COLUMN)};
 /* `all`: also fill the columns that only JSON prints. */
+static void set_tensor(struct table_row row, const struct memory_tensor *x, int64_t of, bool all)
+{
+    char type[TYPE_TEXT];
+    bool temporary = x->offset >= 0;
+    TENSOR(TABLE_CELL)
+}
+
 static struct table tensors_table(const struct memory_tensors *list, int rows, bool all,
                                   struct arena *a)
 {
-    struct table t = table_new(tensor_columns, TENSOR_COLUMNS, rows < list->n ? rows : list->n, a);
-    for (int i = 0; i < t.rows; i++) {
-        const struct memory_tensor *x = &list->tensor[i];
-        char type[TYPE_TEXT];
-        table_set_bytes(&t, i, TENSOR_BYTES, x->bytes, a);
-        set_share(&t, i, TENSOR_SHARE, x->bytes, list->bytes, a);
-        table_set_text(&t, i, TENSOR_PART, memory_part_name(x->part));
-        if (x->layer >= 0) table_set(&t, i, TENSOR_LAYER, 0, x->layer, a);
-        if (*x->op) table_set_text(&t, i, TENSOR_OP, x->op);
-        if (x->output > 0 || (all && *x->op)) table_set(&t, i, TENSOR_OUTPUT, 0, x->output, a);
-        if (x->type.rank)
-            table_set_text(&t, i, TENSOR_TYPE, arena_strdup(a, type_text(type, &x->type)));
-        table_set_text(&t, i, TENSOR_NAME, x->name);
-        bool temporary = x->offset >= 0;
-        if (!temporary && !all) continue;
-        table_set(&t, i, TENSOR_FIRST, 0, x->first, a);
-        table_set(&t, i, TENSOR_LAST, 0, x->last, a);
-        if (all && temporary) table_set(&t, i, TENSOR_OFFSET, 0, (double)x->offset, a);
-    }
+    static const struct table_column columns[] = {TENSOR(TABLE_COLUMN)};
+    struct table t = table_new(columns, COUNT_OF(columns), rows < list->n ? rows : list->n, a);
+    for (int i = 0; i < t.rows; i++)
+        set_tensor((struct table_row){&t, i, 0, a}, &list->tensor[i], list->bytes, all);
     return t;
 }
 
-/* clang-format off */
-#define VARIANT_LIST(X) \
-    X(VARIANT_NAME, "recompute", "recompute", "what the backward pass recomputes", false) \
-    X(VARIANT_TOTAL, "total", "memory", "of the training", true) \
-    X(VARIANT_LESS, "total_ratio", "of none", "share of the memory of recompute=none", true) \
-    X(VARIANT_SAVED, "saved", "saved for backward", "at its largest", true) \
-    X(VARIANT_FLOPS, "flops", "FLOPs/step", "of the plan", true) \
-    X(VARIANT_MORE, "flops_ratio", "more FLOPs", "compared with recompute=none", true) \
-    X(VARIANT_BATCH, "batch_size", "largest batch_size", "that fits the limit", true)
-/* clang-format on */
+static void set_variant(struct table_row row, const struct memory_view *v,
+                        const struct memory_variant *x)
+{
+    const struct memory_variant *none = &v->variant[0];
+    struct config c = *v->config;
+    c.plan.recompute = x->recompute;
+    char flops[32];
+    double more = x->flops / none->flops;
+    VARIANT(TABLE_CELL)
+}
 
-enum { VARIANT_LIST(TABLE_ID) VARIANT_COLUMNS };
-static const struct table_column variant_columns[] = {VARIANT_LIST(TABLE_COLUMN)};
 static struct table variants_table(const struct memory_view *v, struct arena *a)
 {
-    struct table t = table_new(variant_columns, VARIANT_COLUMNS, v->variants, a);
-    for (int i = 0; i < t.rows; i++) {
-        const struct memory_variant *x = &v->variant[i], *none = &v->variant[0];
-        struct config c = *v->config;
-        c.plan.recompute = x->recompute;
-        table_set_text(&t, i, VARIANT_NAME, config_value_text(&c, "recompute", a));
-        table_set_bytes(&t, i, VARIANT_TOTAL, x->total, a);
-        set_share(&t, i, VARIANT_LESS, x->total, none->total, a);
-        table_set_bytes(&t, i, VARIANT_SAVED, x->saved, a);
-        char flops[32];
-        *table_at(&t, i, VARIANT_FLOPS) =
-            (struct table_cell){arena_strdup(a, str_flops(flops, x->flops)), x->flops};
-        double more = x->flops / none->flops;
-        *table_at(&t, i, VARIANT_MORE) =
-            (struct table_cell){arena_printf(a, "%.1f %%", 100 * (more - 1)), more};
-        if (v->limit) table_set(&t, i, VARIANT_BATCH, 0, (double)x->batch, a);
-    }
+    static const struct table_column columns[] = {VARIANT(TABLE_COLUMN)};
+    struct table t = table_new(columns, COUNT_OF(columns), v->variants, a);
+    for (int i = 0; i < t.rows; i++)
+        set_variant((struct table_row){&t, i, 0, a}, v, &v->variant[i]);
     return t;
 }
 

@@ -6,20 +6,19 @@
 #include <string.h>
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_INPUTS, "inputs", "inputs", "types of the two inputs", false) \
-    X(COLUMN_SUMS, "sums", "sums", "type that sums are kept in", false) \
-    X(COLUMN_RESULT, "result", "result", "type of the result", false) \
-    X(COLUMN_NOTE, "note", "", "what the row is", false) \
-    X(COLUMN_ERROR, "error", "error", "relative to double precision, by norm", true) \
-    X(COLUMN_EXPECTED, "expected_error", "expected", "what rounding explains if one number is added after the other", true) \
-    X(COLUMN_MS, "ms_median", "ms", "median time of the matmul", true) \
-    X(COLUMN_STD, "ms_std", "std", "standard deviation of the samples", true) \
-    X(COLUMN_FLOPS, "gflop_per_s", "GFLOP/s", "FLOPs per second", true) \
-    X(COLUMN_KERNEL, "kernel", "kernel", "the kernel of the device; -: emulated on the CPU", false)
+#define COLUMNS(X) \
+    X("inputs", "inputs", "types of the two inputs", TEXT, inputs_text(k, row.arena)) \
+    X("sums", "sums", "type that sums are kept in", TEXT, number_formats[k->sum].name) \
+    X("result", "result", "type of the result", TEXT, number_formats[k->result].name) \
+    X("note", "", "what the row is", TEXT, k->note ? k->note : "") \
+    X("error", "error", "relative to double precision, by norm", ERROR, true, x->error) \
+    X("expected_error", "expected", "what rounding explains if one number is added after the other", ERROR, true, x->expected) \
+    X("ms_median", "ms", "median time of the matmul", NUMBER, timed, 3, ms->median) \
+    X("ms_std", "std", "standard deviation of the samples", STD, timed, ms) \
+    X("gflop_per_s", "GFLOP/s", "FLOPs per second", FLOPS, timed, flops / ms->median * 1e3) \
+    X("kernel", "kernel", "the kernel of the device; -: emulated on the CPU", TEXT, x->kernel)
 /* clang-format on */
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
 static const char *inputs_text(const struct products_kind *k, struct arena *a)
 {
@@ -27,25 +26,12 @@ static const char *inputs_text(const struct products_kind *k, struct arena *a)
     return k->a == k->b ? x : arena_printf(a, "%s x %s", x, y);
 }
 
-static void set_row(struct table *t, int row, const struct products_run *r, struct arena *a)
+static void set_row(struct table_row row, const struct products_result *x, double flops)
 {
-    const struct products_result *x = &r->result[row];
     const struct products_kind *k = x->kind;
-    const int64_t *size = r->options->size;
-    table_set_text(t, row, COLUMN_INPUTS, inputs_text(k, a));
-    table_set_text(t, row, COLUMN_SUMS, number_formats[k->sum].name);
-    table_set_text(t, row, COLUMN_RESULT, number_formats[k->result].name);
-    table_set_text(t, row, COLUMN_NOTE, k->note ? k->note : "");
-    table_set_error(t, row, COLUMN_ERROR, x->error, a);
-    table_set_error(t, row, COLUMN_EXPECTED, x->expected, a);
-    if (!x->kernel) return;
-    double ms = x->time.total.median;
-    table_set_text(t, row, COLUMN_KERNEL, x->kernel);
-    if (!(ms > 0)) return;
-    table_set(t, row, COLUMN_MS, 3, ms, a);
-    table_set_std(t, row, COLUMN_STD, &x->time.total, a);
-    double flops = 2.0 * (double)size[0] * (double)size[1] * (double)size[2];
-    table_form_set_flops(t, row, COLUMN_FLOPS, flops / ms * 1e3, a);
+    const struct stats *ms = &x->time.total;
+    bool timed = x->kernel && ms->median > 0;
+    COLUMNS(TABLE_CELL)
 }
 
 void products_sheet(const struct products_run *r, struct sheet *s, struct arena *a)
@@ -54,9 +40,11 @@ void products_sheet(const struct products_run *r, struct sheet *s, struct arena 
     *s = (struct sheet){.name = "lab-products"};
     s->title = arena_printf(a, "One matmul, %lld x %lld x %lld: error and time in each format",
                             (long long)size[0], (long long)size[1], (long long)size[2]);
-    struct table *t = &sheet_add(s, NULL, columns, COLUMNS, r->results, a)->table;
+    struct table *t = &sheet_add(s, NULL, columns, COUNT_OF(columns), r->results, a)->table;
     if (!r->options->device.backend->host_memory) table_form_tera(t, a);
-    for (int i = 0; i < r->results; i++) set_row(t, i, r, a);
+    double flops = 2.0 * (double)size[0] * (double)size[1] * (double)size[2];
+    for (int i = 0; i < r->results; i++)
+        set_row((struct table_row){t, i, 0, a}, &r->result[i], flops);
     sheet_note(s, arena_printf(a,
                                "Inputs are standard normals. Errors are relative to double "
                                "precision, by norm, over %lld x %lld elements of the result, and "

@@ -19,87 +19,87 @@ static const double LEAST_SHOWN = 1e-4, MOST_SHOWN = 9999;
 
 enum { NAME_LEAST = 24, NAME_MOST = 48, ABOUT_WIDTH = 12, USUAL = 100 };
 
-/* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_SHARE, "time_percent", "time %", "share of the measured time", true) \
-    X(COLUMN_TOTAL, "ms_per_step", "ms/step", "mean time in a step", true) \
-    X(COLUMN_RUNS, "runs_per_step", "runs", "executions per step", true) \
-    X(COLUMN_AVERAGE, "us_average", "avg µs", "mean of one execution", true) \
-    X(COLUMN_MEDIAN, "us_median", "med µs", "median of one execution", true) \
-    X(COLUMN_MIN, "us_min", "min µs", "shortest execution", true) \
-    X(COLUMN_MAX, "us_max", "max µs", "longest execution", true) \
-    X(COLUMN_STD, "us_std", "std µs", "standard deviation of the executions", true) \
-    X(COLUMN_FLOPS, "mflop_per_step", "MFLOP", "FLOPs of a step, from the plan", true) \
-    X(COLUMN_BYTES, "mb_per_step", "MB", "bytes of a step: every input and output once", true) \
-    X(COLUMN_INTENSITY, "flop_per_byte", "FLOP/B", "arithmetic intensity", true) \
-    X(COLUMN_GFLOPS, "gflop_per_s", "GFLOP/s", "achieved", true) \
-    X(COLUMN_GBYTES, "gb_per_s", "GB/s", "achieved", true) \
-    X(COLUMN_BOUND, "bound", "bound by", "the resource that limits it", false) \
-    X(COLUMN_FLOOR, "floor_ms", "floor ms", \
-      "lower bound on its time in a step, at the measured peaks", true) \
-    X(COLUMN_GAP, "times_floor", "x floor", "time / lower bound, over all kernels of an operator", \
-      true) \
-    X(COLUMN_THREADS, "threads_percent", "threads %", \
-      "mean share of the time in which a thread works", true) \
-    X(COLUMN_READ, "dram_read_mb_per_step", "read MB", "bytes of a step read from DRAM, counted", \
-      true) \
-    X(COLUMN_WRITTEN, "dram_written_mb_per_step", "written MB", \
-      "bytes of a step written to DRAM, counted", true) \
-    X(COLUMN_PLANNED, "dram_times_plan", "x plan", \
-      "DRAM bytes / the plan's, over all kernels of an operator", true) \
-    X(COLUMN_DRAM, "dram_percent", "DRAM %", "DRAM traffic / the most that DRAM can move", true) \
-    X(COLUMN_TENSOR, "tensor_percent", "tensor %", "time in which tensor cores work", true) \
-    X(COLUMN_SM, "sm_percent", "SM %", "time in which an SM has work", true) \
-    LAUNCH_COLUMN_LIST(X) \
-    X(COLUMN_NAME, "name", "name", "name of the line", false)
-/* clang-format on */
-
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
-
-static const int time_columns[] = {COLUMN_SHARE,   COLUMN_TOTAL,  COLUMN_RUNS,
-                                   COLUMN_AVERAGE, COLUMN_MEDIAN, COLUMN_MIN,
-                                   COLUMN_MAX,     COLUMN_STD,    COLUMN_NAME};
-static const int work_columns[] = {COLUMN_FLOPS,   COLUMN_BYTES, COLUMN_INTENSITY, COLUMN_GFLOPS,
-                                   COLUMN_GBYTES,  COLUMN_BOUND, COLUMN_FLOOR,     COLUMN_GAP,
-                                   COLUMN_THREADS, COLUMN_NAME};
-static const int counter_columns[] = {COLUMN_SHARE,   COLUMN_BYTES,   COLUMN_READ,
-                                      COLUMN_WRITTEN, COLUMN_PLANNED, COLUMN_DRAM,
-                                      COLUMN_TENSOR,  COLUMN_SM,      COLUMN_NAME};
-static const int launch_columns[] = {COLUMN_SHARE, LAUNCH_SHAPE, LAUNCH_WARPS, LAUNCH_LIMIT,
-                                     LAUNCH_WAVES, LAUNCH_TAIL,  COLUMN_NAME};
-
-/* As table_set, but very small and very large numbers are shortened. */
-static void set(struct table *t, int at, int column, int digits, double x, struct arena *a)
-{
-    table_set(t, at, column, digits, x, a);
-    if (x > 0 && x < LEAST_SHOWN) table_at(t, at, column)->text = "<0.0001";
-    if (column == COLUMN_GAP && x > MOST_SHOWN) table_at(t, at, column)->text = ">9999";
-}
-
-static void set_percent(struct table *t, int at, int column, double share, struct arena *a)
-{
-    *table_at(t, at, column) =
-        (struct table_cell){arena_printf(a, "%.2f", 100 * share), 100 * share};
-}
-
-static void set_times(struct table *t, int at, const struct profile_group *g, struct arena *a)
-{
-    set_percent(t, at, COLUMN_SHARE, g->share, a);
-    set(t, at, COLUMN_TOTAL, 4, g->ms, a);
-    if (g->runs) table_set(t, at, COLUMN_RUNS, 0, g->runs, a);
-    if (!g->run_ms.n) return;
-    table_set(t, at, COLUMN_AVERAGE, 4, 1e3 * g->run_ms.mean, a);
-    table_set(t, at, COLUMN_MEDIAN, 4, 1e3 * g->run_ms.median, a);
-    table_set(t, at, COLUMN_MIN, 4, 1e3 * g->run_ms.min, a);
-    table_set(t, at, COLUMN_MAX, 4, 1e3 * g->run_ms.max, a);
-    if (g->run_ms.n > 1) table_set(t, at, COLUMN_STD, 3, 1e3 * g->run_ms.std, a);
-}
-
 /* In text the unit of work suits the largest line. */
 struct scale {
     double flops, bytes; /* factors of MFLOP and of MB */
 };
+
+/* clang-format off */
+#define COLUMNS(X) \
+    X("time_percent", "time %", "share of the measured time", PERCENT, true, g->share) \
+    X("ms_per_step", "ms/step", "mean time in a step", SHORT, true, 4, g->ms) \
+    X("runs_per_step", "runs", "executions per step", NUMBER, g->runs, 0, g->runs) \
+    X("us_average", "avg µs", "mean of one execution", NUMBER, ms->n, 4, 1e3 * ms->mean) \
+    X("us_median", "med µs", "median of one execution", NUMBER, ms->n, 4, 1e3 * ms->median) \
+    X("us_min", "min µs", "shortest execution", NUMBER, ms->n, 4, 1e3 * ms->min) \
+    X("us_max", "max µs", "longest execution", NUMBER, ms->n, 4, 1e3 * ms->max) \
+    X("us_std", "std µs", "standard deviation of the executions", NUMBER, ms->n > 1, 3, 1e3 * ms->std) \
+    X("mflop_per_step", "MFLOP", "FLOPs of a step, from the plan", SHORT, works, 4, 1e-6 * g->flops / scale.flops) \
+    X("mb_per_step", "MB", "bytes of a step: every input and output once", SHORT, works, 3, 1e-6 * g->bytes / scale.bytes) \
+    X("flop_per_byte", "FLOP/B", "arithmetic intensity", NUMBER, works, 3, g->flops / g->bytes) \
+    X("gflop_per_s", "GFLOP/s", "achieved", FLOPS, works && seconds > 0, g->flops / seconds) \
+    X("gb_per_s", "GB/s", "achieved", NUMBER, works && seconds > 0, 3, 1e-9 * g->bytes / seconds) \
+    X("bound", "bound by", "the resource that limits it", TEXT, works ? bound_name(g->bound) : NULL) \
+    X("floor_ms", "floor ms", "lower bound on its time in a step, at the measured peaks", SHORT, works, 3, g->floor_ms) \
+    X("times_floor", "x floor", "time / lower bound, over all kernels of an operator", GAP, works && g->floor_ms > 0 && g->bound != BOUND_LATENCY, 3, g->work_ms / g->floor_ms) \
+    X("threads_percent", "threads %", "mean share of the time in which a thread works", PERCENT, works && g->seen_ms > 0, g->busy_ms / g->seen_ms) \
+    X("dram_read_mb_per_step", "read MB", "bytes of a step read from DRAM, counted", SHORT, counted, 3, 1e-6 * c->dram_read / scale.bytes) \
+    X("dram_written_mb_per_step", "written MB", "bytes of a step written to DRAM, counted", SHORT, counted, 3, 1e-6 * c->dram_written / scale.bytes) \
+    X("dram_times_plan", "x plan", "DRAM bytes / the plan's, over all kernels of an operator", SHORT, counted && g->planned_dram > 0, 3, g->work_dram / g->planned_dram) \
+    X("dram_percent", "DRAM %", "DRAM traffic / the most that DRAM can move", PERCENT, counted, c->dram_busy) \
+    X("tensor_percent", "tensor %", "time in which tensor cores work", PERCENT, counted, c->tensor_active) \
+    X("sm_percent", "SM %", "time in which an SM has work", PERCENT, counted, c->sm_active) \
+    LAUNCH_COLUMNS(X) \
+    X("name", "name", "name of the line", TEXT, arena_printf(row.arena, "%*s%s", 2 * g->depth, "", g->name))
+/* clang-format on */
+
+/* Kinds of columns of this table alone. SHORT is a NUMBER whose text is short if it is very small,
+ * GAP one whose text is short if it is very large, too. */
+enum { TABLE_IS_PERCENT = true, TABLE_IS_SHORT = true, TABLE_IS_GAP = true };
+#define TABLE_PERCENT(known, x) \
+    TABLE_SHOWN(known, arena_printf(row.arena, "%.2f", 100 * (x)), 100 * (x))
+#define TABLE_SHORT(known, digits, x) TABLE_IF(known, set_short(TABLE_AT, digits, x, row.arena))
+#define TABLE_GAP(known, digits, x) \
+    TABLE_SHORT(known, digits, x);  \
+    if ((known) && (x) > MOST_SHOWN) table_at(TABLE_AT)->text = ">9999"
+
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
+
+/* The columns of each printed table, ended by NULL. */
+static const char *const time_columns[] = {
+    "time_percent", "ms_per_step", "runs_per_step", "us_average", "us_median",
+    "us_min",       "us_max",      "us_std",        "name",       NULL};
+static const char *const work_columns[] = {
+    "mflop_per_step", "mb_per_step", "flop_per_byte",   "gflop_per_s", "gb_per_s", "bound",
+    "floor_ms",       "times_floor", "threads_percent", "name",        NULL};
+static const char *const counter_columns[] = {"time_percent",
+                                              "mb_per_step",
+                                              "dram_read_mb_per_step",
+                                              "dram_written_mb_per_step",
+                                              "dram_times_plan",
+                                              "dram_percent",
+                                              "tensor_percent",
+                                              "sm_percent",
+                                              "name",
+                                              NULL};
+static const char *const launch_columns[] = {"time_percent", "grid_block",   "sm_warps", "limit",
+                                             "waves",        "tail_percent", "name",     NULL};
+
+static void set_short(struct table *t, int at, int column, int digits, double x, struct arena *a)
+{
+    table_set(t, at, column, digits, x, a);
+    if (x > 0 && x < LEAST_SHOWN) table_at(t, at, column)->text = "<0.0001";
+}
+
+static void set_group(struct table_row row, const struct profile_group *g, struct scale scale)
+{
+    const struct stats *ms = &g->run_ms;
+    const struct kernel_counters *c = &g->counters;
+    const struct step_launch *x = g->launch;
+    double seconds = 1e-3 * g->work_ms;
+    bool works = ms->n && g->bytes > 0, counted = g->counted_ms > 0;
+    COLUMNS(TABLE_CELL)
+}
 
 static double scale_of_most(double most)
 {
@@ -125,45 +125,14 @@ static void set_units(struct table *t, const struct scale *scale, struct arena *
     struct table_column *column = ARENA_NEW(a, struct table_column, t->columns);
     memcpy(column, t->column, (size_t)t->columns * sizeof *column);
     double flops = scale->flops, bytes = scale->bytes;
-    column[COLUMN_FLOPS].title = flops > 1e3 ? "TFLOP" : flops > 1 ? "GFLOP" : "MFLOP";
-    column[COLUMN_BYTES].title = bytes > 1e3 ? "TB" : bytes > 1 ? "GB" : "MB";
-    column[COLUMN_READ].title = bytes > 1e3 ? "read TB" : bytes > 1 ? "read GB" : "read MB";
-    column[COLUMN_WRITTEN].title = bytes > 1e3 ? "written TB"
-                                   : bytes > 1 ? "written GB"
-                                               : "written MB";
+    const char *unit = bytes > 1e3 ? "TB" : bytes > 1 ? "GB" : "MB";
+    column[table_find(t, "mflop_per_step")].title = flops > 1e3 ? "TFLOP"
+                                                    : flops > 1 ? "GFLOP"
+                                                                : "MFLOP";
+    column[table_find(t, "mb_per_step")].title = unit;
+    column[table_find(t, "dram_read_mb_per_step")].title = arena_printf(a, "read %s", unit);
+    column[table_find(t, "dram_written_mb_per_step")].title = arena_printf(a, "written %s", unit);
     t->column = column;
-}
-
-static void set_work(struct table *t, int at, const struct profile_group *g,
-                     const struct scale *scale, struct arena *a)
-{
-    double seconds = 1e-3 * g->work_ms;
-    if (!g->run_ms.n || !(g->bytes > 0)) return;
-    set(t, at, COLUMN_FLOPS, 4, 1e-6 * g->flops / scale->flops, a);
-    set(t, at, COLUMN_BYTES, 3, 1e-6 * g->bytes / scale->bytes, a);
-    table_set(t, at, COLUMN_INTENSITY, 3, g->flops / g->bytes, a);
-    if (seconds > 0) {
-        table_form_set_flops(t, at, COLUMN_GFLOPS, g->flops / seconds, a);
-        table_set(t, at, COLUMN_GBYTES, 3, 1e-9 * g->bytes / seconds, a);
-    }
-    table_set_text(t, at, COLUMN_BOUND, bound_name(g->bound));
-    set(t, at, COLUMN_FLOOR, 3, g->floor_ms, a);
-    if (g->floor_ms > 0 && g->bound != BOUND_LATENCY)
-        set(t, at, COLUMN_GAP, 3, g->work_ms / g->floor_ms, a);
-    if (g->seen_ms > 0) set_percent(t, at, COLUMN_THREADS, g->busy_ms / g->seen_ms, a);
-}
-
-static void set_counters(struct table *t, int at, const struct profile_group *g,
-                         const struct scale *scale, struct arena *a)
-{
-    const struct kernel_counters *c = &g->counters;
-    if (!(g->counted_ms > 0)) return;
-    set(t, at, COLUMN_READ, 3, 1e-6 * c->dram_read / scale->bytes, a);
-    set(t, at, COLUMN_WRITTEN, 3, 1e-6 * c->dram_written / scale->bytes, a);
-    if (g->planned_dram > 0) set(t, at, COLUMN_PLANNED, 3, g->work_dram / g->planned_dram, a);
-    set_percent(t, at, COLUMN_DRAM, c->dram_busy, a);
-    set_percent(t, at, COLUMN_TENSOR, c->tensor_active, a);
-    set_percent(t, at, COLUMN_SM, c->sm_active, a);
 }
 
 /* The lines that are not shown, added up to one. Idle time (the last group) is always shown. */
@@ -193,29 +162,26 @@ static struct profile_groups shown_groups(const struct profile_groups *g, int ro
 
 static struct table make_table(const struct profile_groups *g, bool text, bool gpu, struct arena *a)
 {
-    struct table t = table_new(columns, COLUMNS, g->groups, a);
+    struct table t = table_new(columns, COUNT_OF(columns), g->groups, a);
     if (gpu) table_form_tera(&t, a);
     struct scale scale = text ? scale_of(g) : (struct scale){1, 1};
     if (text) set_units(&t, &scale, a);
-    for (int i = 0; i < t.rows; i++) {
-        set_times(&t, i, &g->group[i], a);
-        set_work(&t, i, &g->group[i], &scale, a);
-        set_counters(&t, i, &g->group[i], &scale, a);
-        if (g->group[i].launch) launch_columns_set(&t, i, LAUNCH_SHAPE, g->group[i].launch, a);
-        table_set_text(&t, i, COLUMN_NAME,
-                       arena_printf(a, "%*s%s", 2 * g->group[i].depth, "", g->group[i].name));
-    }
+    for (int i = 0; i < t.rows; i++)
+        set_group((struct table_row){&t, i, 0, a}, &g->group[i], scale);
     return t;
 }
 
-static struct table some_columns(const struct table *t, const int *column, int n, struct arena *a)
+static struct table some_columns(const struct table *t, const char *const *id, struct arena *a)
 {
+    int n = 0;
+    while (id[n]) n++;
     struct table_column *of = ARENA_NEW(a, struct table_column, n);
     struct table some = table_new(of, n, t->rows, a);
     for (int k = 0; k < n; k++) {
-        of[k] = t->column[column[k]];
+        int column = table_find(t, id[k]);
+        of[k] = t->column[column];
         for (int row = 0; row < t->rows; row++)
-            *table_at(&some, row, k) = *table_at(t, row, column[k]);
+            *table_at(&some, row, k) = *table_at(t, row, column);
     }
     return some;
 }
@@ -268,10 +234,10 @@ static void cut_names(struct table *t, const struct table_form *f, struct arena 
 }
 
 /* A further table with the same lines, below a text. */
-static void print_more(const struct table *t, const int *column, int n, const char *text,
+static void print_more(const struct table *t, const char *const *id, const char *text,
                        const struct table_form *f, struct str *s, struct arena *a)
 {
-    struct table some = some_columns(t, column, n, a);
+    struct table some = some_columns(t, id, a);
     cut_names(&some, f, a);
     str_append(s, "\n");
     print_wrapped(text, 0, s);
@@ -291,16 +257,15 @@ static void print_tables(const struct profile *p, const struct table *t,
                          const struct profile_table *how, const struct table_form *f, struct str *s,
                          struct arena *a)
 {
-    struct table times = some_columns(t, time_columns, COUNT_OF(time_columns), a);
+    struct table times = some_columns(t, time_columns, a);
     cut_names(&times, f, a);
     print_wrapped("Columns up to `runs` are per step (mean); columns in µs are of one execution.",
                   0, s);
     str_append(s, "\n");
     table_form_print(f, &times, s);
-    print_more(t, work_columns, COUNT_OF(work_columns), "work, floor ms and x floor: per step", f,
-               s, a);
+    print_more(t, work_columns, "work, floor ms and x floor: per step", f, s, a);
     if (p->counted)
-        print_more(t, counter_columns, COUNT_OF(counter_columns),
+        print_more(t, counter_columns,
                    "hardware counters of one further step, its kernels one by one; x plan: bytes "
                    "that all kernels of an operator read and write in DRAM / the plan's, below 1 "
                    "where L2 had them",
@@ -312,8 +277,7 @@ static void print_tables(const struct profile *p, const struct table *t,
         str_append(s, "\n");
         table_form_print(f, &ranks, s);
     }
-    if (how->occupancy)
-        print_more(t, launch_columns, COUNT_OF(launch_columns), occupancy_words(p, a), f, s, a);
+    if (how->occupancy) print_more(t, launch_columns, occupancy_words(p, a), f, s, a);
 }
 
 static void print_words(const struct profile *p, const struct table_form *f, const char *words,

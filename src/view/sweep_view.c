@@ -7,23 +7,22 @@
 #include <string.h>
 
 /* clang-format off */
-#define COLUMN_LIST(X) \
-    X(COLUMN_WHAT, "grows", "what grows", "what a block or thread takes more and more of", false) \
-    X(COLUMN_REGISTERS, "registers", "registers", "of a thread, as the driver reports them", true) \
-    X(COLUMN_SHARED, "shared_bytes", "shared", "shared memory of a block", true) \
-    X(COLUMN_BLOCKS, "sm_blocks", "blocks per SM", "that an SM holds at once", true) \
-    X(COLUMN_WARPS, "sm_warps", "warps per SM", "of these blocks", true) \
-    X(COLUMN_SHARE, "occupancy_percent", "occupancy %", "of the warps that an SM can hold", true) \
-    X(COLUMN_LIMIT, "limit", "limit", "what allows no more blocks", false) \
-    X(COLUMN_UNDER_WAY, "under_way_bytes", "under way", "bytes that an SM waits for at once: 16 for each thread", true) \
-    X(COLUMN_US, "us_median", "µs", "median time of a launch", true) \
-    X(COLUMN_STD, "us_std", "std", "standard deviation of the samples", true) \
-    X(COLUMN_N, "samples", "n", "samples", true) \
-    X(COLUMN_RATE, "gb_per_s", "GB/s", "read by all SMs", true) \
-    X(COLUMN_BEST, "best_percent", "% of best", "beside the fastest row", true)
+#define COLUMNS(X) \
+    X("grows", "what grows", "what a block or thread takes more and more of", TEXT, p->what) \
+    X("registers", "registers", "of a thread, as the driver reports them", COUNT, p->taken.registers > 0, p->taken.registers) \
+    X("shared_bytes", "shared", "shared memory of a block", BYTES, true, p->dynamic_bytes) \
+    X("sm_blocks", "blocks per SM", "that an SM holds at once", COUNT, true, of->blocks) \
+    X("sm_warps", "warps per SM", "of these blocks", COUNT, true, of->warps) \
+    X("occupancy_percent", "occupancy %", "of the warps that an SM can hold", NUMBER, true, 3, 100.0 * of->warps / occupancy_limits(r->arch)->warps) \
+    X("limit", "limit", "what allows no more blocks", TEXT, of->limit) \
+    X("under_way_bytes", "under way", "bytes that an SM waits for at once: 16 for each thread", BYTES, true, (int64_t)of->warps * OCCUPANCY_WARP * SWEEP_UNDER_WAY) \
+    X("us_median", "µs", "median time of a launch", NUMBER, true, 4, ms->median * 1e3) \
+    X("us_std", "std", "standard deviation of the samples", NUMBER, ms->n > 1, 2, ms->std * 1e3) \
+    X("samples", "n", "samples", COUNT, true, p->time.samples) \
+    X("gb_per_s", "GB/s", "read by all SMs", NUMBER, true, 4, rate_of(r, p) * 1e-9) \
+    X("best_percent", "% of best", "beside the fastest row", NUMBER, true, 3, 100 * rate_of(r, p) / best_rate(r))
 /* clang-format on */
-enum { COLUMN_LIST(TABLE_ID) COLUMNS };
-static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
 static double rate_of(const struct sweep_run *r, const struct sweep_point *p)
 {
@@ -38,25 +37,11 @@ static double best_rate(const struct sweep_run *r)
     return best;
 }
 
-static void set_row(struct table *t, int row, const struct sweep_run *r, struct arena *a)
+static void set_row(struct table_row row, const struct sweep_run *r, const struct sweep_point *p)
 {
-    const struct sweep_point *p = &r->point[row];
     const struct stats *ms = &p->time.total;
-    int most = occupancy_limits(r->arch)->warps;
-    table_set_text(t, row, COLUMN_WHAT, p->what);
-    if (p->taken.registers > 0) table_set_count(t, row, COLUMN_REGISTERS, p->taken.registers, a);
-    table_set_bytes(t, row, COLUMN_SHARED, p->dynamic_bytes, a);
-    table_set_count(t, row, COLUMN_BLOCKS, p->occupancy.blocks, a);
-    table_set_count(t, row, COLUMN_WARPS, p->occupancy.warps, a);
-    table_set(t, row, COLUMN_SHARE, 3, 100.0 * p->occupancy.warps / most, a);
-    table_set_text(t, row, COLUMN_LIMIT, p->occupancy.limit);
-    table_set_bytes(t, row, COLUMN_UNDER_WAY,
-                    (int64_t)p->occupancy.warps * OCCUPANCY_WARP * SWEEP_UNDER_WAY, a);
-    table_set(t, row, COLUMN_US, 4, ms->median * 1e3, a);
-    if (ms->n > 1) table_set(t, row, COLUMN_STD, 2, ms->std * 1e3, a);
-    table_set_count(t, row, COLUMN_N, p->time.samples, a);
-    table_set(t, row, COLUMN_RATE, 4, rate_of(r, p) * 1e-9, a);
-    table_set(t, row, COLUMN_BEST, 3, 100 * rate_of(r, p) / best_rate(r), a);
+    const struct occupancy *of = &p->occupancy;
+    COLUMNS(TABLE_CELL)
 }
 
 /* The time that a load takes: with the fewest warps the memory is idle most of the time. */
@@ -90,8 +75,9 @@ void sweep_sheet(const struct sweep_run *r, struct sheet *s, struct arena *a)
 {
     *s = (struct sheet){.name = "lab-occupancy"};
     s->title = "lab occupancy: What are more warps on a multiprocessor worth?";
-    struct sheet_table *all = sheet_add(s, NULL, columns, COLUMNS, r->points, a);
-    for (int i = 0; i < r->points; i++) set_row(&all->table, i, r, a);
+    struct sheet_table *all = sheet_add(s, NULL, columns, COUNT_OF(columns), r->points, a);
+    for (int i = 0; i < r->points; i++)
+        set_row((struct table_row){&all->table, i, 0, a}, r, &r->point[i]);
     all->chart = (struct sheet_chart){.kind = SHEET_LINES,
                                       .title = "Bandwidth over the warps that an SM holds",
                                       .label = {"grows"},

@@ -56,7 +56,7 @@ static struct config config(void)
     return c;
 }
 
-static void climb_steps(const struct config *c, int64_t vocab, int64_t room, int steps)
+static void run_steps(const struct config *c, int64_t vocab, int64_t room, int steps)
 {
     struct machine m = machine();
     threads_set(1); /* more threads would mostly wait for each other */
@@ -69,9 +69,9 @@ static void climb_steps(const struct config *c, int64_t vocab, int64_t room, int
     if (ladder_run(&o, &ladder, &arena) != ST_OK) fail_msg("%s", fail_message());
 }
 
-static void climb(const struct config *c, int64_t vocab, int64_t room)
+static void run_ladder(const struct config *c, int64_t vocab, int64_t room)
 {
-    climb_steps(c, vocab, room, 4);
+    run_steps(c, vocab, room, 4);
 }
 
 static void note(void *user, const char *key, const char *in_a, const char *in_b)
@@ -85,7 +85,7 @@ static void test_each_differs_by_its_keys(void **state)
 {
     (void)state;
     struct config c = config();
-    climb(&c, TINY_VOCAB, -1);
+    run_ladder(&c, TINY_VOCAB, -1);
     assert_int_equal(ladder.rungs, RUNGS);
     for (int i = 0; i < RUNGS; i++) {
         const struct ladder_rung *r = &ladder.rung[i];
@@ -132,7 +132,7 @@ static void test_the_ladder_of_ranks(void **state)
     struct config c = config();
     c.train.gradient_accumulation_steps = 4;
     c.ranks.count = 2;
-    climb(&c, TINY_VOCAB, -1);
+    run_ladder(&c, TINY_VOCAB, -1);
     assert_int_equal(ladder.rungs, COUNT_OF(wanted));
     for (int i = 0; i < ladder.rungs; i++) {
         const struct ladder_rung *r = &ladder.rung[i], *first = &ladder.rung[0];
@@ -156,7 +156,7 @@ static void test_a_peak_that_is_too_low(void **state)
     (void)state;
     struct config c = config();
     low_peak = 1e6;
-    climb_steps(&c, TINY_VOCAB, -1, 2);
+    run_steps(&c, TINY_VOCAB, -1, 2);
     low_peak = 0;
     assert_true(ladder.peak_exceeded);
     for (int i = 0; i < ladder.rungs; i++) {
@@ -166,7 +166,7 @@ static void test_a_peak_that_is_too_low(void **state)
         /* bf16 has 8 bits of mantissa, f32 24 */
         assert_true(r->precision == MACHINE_BF16 ? r->error > 1e-3 : r->error < 1e-5);
     }
-    climb_steps(&c, TINY_VOCAB, -1, 2);
+    run_steps(&c, TINY_VOCAB, -1, 2);
     assert_false(ladder.peak_exceeded);
 }
 
@@ -176,7 +176,7 @@ static void test_verdicts(void **state)
 {
     (void)state;
     struct config c = config();
-    climb_steps(&c, TINY_VOCAB, -1, 20);
+    run_steps(&c, TINY_VOCAB, -1, 20);
     assert_string_equal(judge_name(&ladder.rung[0].speed), "");
     for (int i = 1; i < RUNGS; i++) {
         const struct ladder_rung *r = &ladder.rung[i];
@@ -191,7 +191,7 @@ static void test_verdicts(void **state)
     int64_t most = 0;
     for (int i = 0; i < RUNGS; i++)
         if (ladder.rung[i].facts.total > most) most = ladder.rung[i].facts.total;
-    climb_steps(&c, TINY_VOCAB, most + most / 4, 8);
+    run_steps(&c, TINY_VOCAB, most + most / 4, 8);
     assert_int_equal(ladder.order, LADDER_NO_ROOM);
     for (int i = 1; i < RUNGS; i++) {
         if (i == TF32) continue;
@@ -208,7 +208,7 @@ static void test_a_busy_machine(void **state)
     (void)state;
     if (SANITIZED) SKIP("times say nothing with sanitizers");
     struct config c = config();
-    climb(&c, TINY_VOCAB, -1);
+    run_ladder(&c, TINY_VOCAB, -1);
     int64_t most = 0, n = sysconf(_SC_NPROCESSORS_ONLN), busy = 0;
     for (int i = 0; i < RUNGS; i++)
         if (ladder.rung[i].facts.total > most) most = ladder.rung[i].facts.total;
@@ -218,7 +218,7 @@ static void test_a_busy_machine(void **state)
             for (alarm(60);;) continue;
         assert_true(other[i] > 0);
     }
-    climb_steps(&c, TINY_VOCAB, most + most / 4, 400);
+    run_steps(&c, TINY_VOCAB, most + most / 4, 400);
     for (int64_t i = 0; i < n; i++) {
         kill(other[i], SIGKILL);
         waitpid(other[i], NULL, 0);
@@ -238,7 +238,7 @@ static void test_numbers_are_consistent(void **state)
     struct config c = config();
     c.train.gradient_accumulation_steps = 2;
     c.model.dropout = 0.1;
-    climb(&c, TINY_VOCAB, -1);
+    run_ladder(&c, TINY_VOCAB, -1);
     assert_int_equal(ladder.order, LADDER_IN_TURN);
     double times = 1, tokens = 2.0 * 3 * 16;
     assert_true(ladder.flops_per_token == 6 * ladder.parameters + 12 * 2 * 32 * 16);
@@ -271,7 +271,7 @@ static void test_clocks_of_rungs(void **state)
     struct config c = config();
     const struct ladder_rung *slow, *fast;
     int64_t from_ns = clock_ns();
-    climb_steps(&c, TINY_VOCAB, -1, SANITIZED ? 20 : 200);
+    run_steps(&c, TINY_VOCAB, -1, SANITIZED ? 20 : 200);
     double whole = 1e-3 * clock_ms(from_ns, clock_ns()), all = 0;
     for (int i = 0; i < RUNGS; i++) {
         const struct ladder_rung *r = &ladder.rung[i];
@@ -290,7 +290,7 @@ static void test_clocks_of_rungs(void **state)
     assert_true(ladder_clock_range(&ladder, &slow, &fast) == 0.25);
     assert_true(slow == &ladder.rung[FP32] && fast == &ladder.rung[PRIMITIVE]);
     c.train.sample_interval = 0;
-    climb(&c, TINY_VOCAB, -1);
+    run_ladder(&c, TINY_VOCAB, -1);
     for (int i = 0; i < RUNGS; i++) assert_int_equal(ladder.rung[i].gauges.samples, 0);
     assert_true(ladder_clock_range(&ladder, &slow, &fast) == 0);
 }
@@ -299,7 +299,7 @@ static void test_padded_vocabulary_needs_no_rung(void **state)
 {
     (void)state;
     struct config c = config();
-    climb(&c, 128, -1);
+    run_ladder(&c, 128, -1);
     const struct ladder_rung *last = &ladder.rung[RUNGS - 1];
     assert_string_equal(last->reason, "the vocabulary, 128, is a multiple of 64 already");
     assert_string_equal(last->differs, "--pad_vocab=64");
@@ -313,7 +313,7 @@ static void test_the_loss_is_that_of_the_first_step(void **state)
     struct config c = config();
     struct engine e;
     struct random_step random_step;
-    climb(&c, TINY_VOCAB, -1);
+    run_ladder(&c, TINY_VOCAB, -1);
     const struct ladder_rung *full = &ladder.rung[FULL];
     assert_int_equal(random_step_open(&e, &full->config, TINY_VOCAB, NULL, &arena), ST_OK);
     assert_int_equal(random_step_init(&random_step, &e, &arena), ST_OK);
@@ -331,10 +331,10 @@ static void test_out_of_memory(void **state)
     struct config c = config();
     c.model.block_size = 512; /* slow attention's matrices are most of the memory */
     c.data.batch_size = 1;
-    climb(&c, TINY_VOCAB, -1);
+    run_ladder(&c, TINY_VOCAB, -1);
     int64_t flash = ladder.rung[FLASH].facts.total, slow = ladder.rung[FULL].facts.total;
     assert_true(2 * flash < slow);
-    climb(&c, TINY_VOCAB, (flash + slow) / 2);
+    run_ladder(&c, TINY_VOCAB, (flash + slow) / 2);
     for (int i = 0; i < FLASH; i++) {
         if (i != TF32) assert_memory_equal(ladder.rung[i].reason, "it needs ", 9);
         assert_true(ladder.rung[i].ms.n == 0);
@@ -345,7 +345,7 @@ static void test_out_of_memory(void **state)
     assert_true(ladder.rung[PADDED].times_first == ladder.rung[PADDED].times_before);
 
     /* one after the other if not all fit */
-    climb(&c, TINY_VOCAB, ladder.rung[PADDED].facts.total + flash / 2);
+    run_ladder(&c, TINY_VOCAB, ladder.rung[PADDED].facts.total + flash / 2);
     assert_int_equal(ladder.order, LADDER_NO_ROOM);
     assert_true(ladder.rung[FLASH].ms.n == 4 && ladder.rung[PADDED].ms.n == 4);
 
@@ -372,24 +372,24 @@ static void test_what_is_known_before(void **state)
     struct config c = config();
     c.model.block_size = 128; /* the batch is most of the memory */
     c.data.batch_size = 8;
-    climb_steps(&c, TINY_VOCAB, -1, 1);
+    run_steps(&c, TINY_VOCAB, -1, 1);
     int64_t all = ladder.bytes, most = 0;
     for (int i = 0; i < RUNGS; i++) most = max_i64(most, (int64_t)ladder.rung[i].facts.total);
     assert_true(all > most && ladder.batch_that_fits == 0);
-    climb_steps(&c, TINY_VOCAB, all + all / 2, 1);
+    run_steps(&c, TINY_VOCAB, all + all / 2, 1);
     assert_int_equal(ladder.order, LADDER_NO_ROOM);
-    climb_steps(&c, TINY_VOCAB, 2 * all, 1);
+    run_steps(&c, TINY_VOCAB, 2 * all, 1);
     assert_int_equal(ladder.order, LADDER_IN_TURN);
 
     int64_t room = most * 9 / 10;
-    climb_steps(&c, TINY_VOCAB, room, 1);
+    run_steps(&c, TINY_VOCAB, room, 1);
     assert_true(refused() > 0);
     assert_in_range(ladder.batch_that_fits, 1, 7);
     c.data.batch_size = ladder.batch_that_fits;
-    climb_steps(&c, TINY_VOCAB, room, 1);
+    run_steps(&c, TINY_VOCAB, room, 1);
     assert_int_equal(refused(), 0);
     c.data.batch_size++;
-    climb_steps(&c, TINY_VOCAB, room, 1);
+    run_steps(&c, TINY_VOCAB, room, 1);
     assert_true(refused() > 0);
 }
 
@@ -400,7 +400,7 @@ static void stop(void *user, double share, const char *what)
     if (share >= *at && !interrupt_noted()) raise(SIGINT);
 }
 
-static enum status climb_until(const struct config *c, int64_t room, double share)
+static enum status run_until(const struct config *c, int64_t room, double share)
 {
     struct machine m = machine();
     struct ladder_options o = {.config = c,
@@ -422,12 +422,12 @@ static void test_ctrl_c_keeps_measured_rungs(void **state)
 {
     (void)state;
     struct config c = config();
-    climb(&c, TINY_VOCAB, -1);
+    run_ladder(&c, TINY_VOCAB, -1);
     int64_t most = 0;
     for (int i = 0; i < RUNGS; i++)
         if (ladder.rung[i].facts.total > most) most = ladder.rung[i].facts.total;
-    assert_int_equal(climb_until(&c, 2 * most, 0), ST_INTERRUPTED); /* none was measured */
-    hand_ok(climb_until(&c, 2 * most, 2.0 / (RUNGS - 1)));
+    assert_int_equal(run_until(&c, 2 * most, 0), ST_INTERRUPTED); /* none was measured */
+    hand_ok(run_until(&c, 2 * most, 2.0 / (RUNGS - 1)));
     assert_int_equal(ladder.order, LADDER_NO_ROOM);
     bool third = ladder.rung[BF16].ms.n > 0; /* it may have given a sample */
     int measured = third ? BF16 + 1 : TF32;

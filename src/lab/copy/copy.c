@@ -1,14 +1,9 @@
 /* The ladder `copy`: to[i] = from[i]. */
+#include "lab/ladder_parts.h"
 #include "lab/ladders.h"
 
 #include <math.h>
 #include <string.h>
-
-static void problem(struct lab_problem *p)
-{
-    p->in[0] = p->out = p->n[0];
-    p->bytes = 2.0 * (double)p->n[0] * (double)dtype_size(p->dtype);
-}
 
 static double reference(const struct lab_problem *p, const double *const *in, double *out)
 {
@@ -16,11 +11,6 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     memcpy(out, in[0], sizeof *out * (size_t)p->n[0]);
     for (int64_t i = 0; i < p->n[0]; i++) sum += out[i] * out[i];
     return sqrt(sum);
-}
-
-static double exact(const struct lab_problem *)
-{
-    return 0;
 }
 
 /* A GPU moves sectors of 32 bytes, a CPU lines of 64 bytes, which it reads before it stores. */
@@ -44,48 +34,26 @@ static double lines(const struct lab_problem *p)
 {
     return 1.5 * p->bytes * 64 / (double)dtype_size(p->dtype);
 }
-static double read_first(const struct lab_problem *p)
-{
-    return 1.5 * p->bytes;
-}
-
-enum { THREADS = 256 };
-
-static void shape(int64_t threads, struct kernel_shape *ret)
-{
-    *ret = (struct kernel_shape){{(unsigned)ceil_div(threads, THREADS), 1, 1}, {THREADS, 1, 1}, 0};
-}
-
-/* One element per thread. For strides the threads cover whole rows of the widest stride. */
-static void each(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    shape(p->n[0], ret);
-}
-
+/* The threads cover whole rows of the widest stride. */
 static void strided(const struct lab_problem *p, struct kernel_shape *ret)
 {
     enum { WIDEST = 32 };
-    shape(p->n[0] + WIDEST, ret);
-}
-
-static void of_16_bytes(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    shape(ceil_div(p->n[0] * dtype_size(p->dtype), 16), ret);
+    lab_threads(p->n[0] + WIDEST, ret);
 }
 
 static void unrolled(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    shape(ceil_div(p->n[0] * dtype_size(p->dtype), 16 * 4), ret);
+    lab_threads(ceil_div(p->n[0] * dtype_size(p->dtype), 16 * 4), ret);
 }
 
 static void async(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    shape(ceil_div(p->n[0] * dtype_size(p->dtype), 16 * 8), ret);
+    lab_threads(ceil_div(p->n[0] * dtype_size(p->dtype), 16 * 8), ret);
 }
 
 static void misaligned(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    shape(p->n[0] + 1, ret);
+    lab_threads(p->n[0] + 1, ret);
 }
 
 static void bulk(const struct lab_problem *p, struct kernel_shape *ret)
@@ -108,8 +76,8 @@ static const struct lab_rung gpu[] = {
     {"stride 2", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=2", .shape = strided,
      .moved = stride_2, .bound = "partly written sectors, which L2 must read and merge"},
     {"misaligned", "copy/gpu/02_misaligned.cu", .shape = misaligned, .bound = BYTES_UNDER_WAY},
-    {"coalesced", "copy/gpu/03_coalesced.cu", .shape = each, .bound = BYTES_UNDER_WAY},
-    {"vectorized", "copy/gpu/04_vectorized.cu", .shape = of_16_bytes},
+    {"coalesced", "copy/gpu/03_coalesced.cu", .shape = lab_each, .bound = BYTES_UNDER_WAY},
+    {"vectorized", "copy/gpu/04_vectorized.cu", .shape = lab_of_16_bytes},
     {"unrolled", "copy/gpu/05_unrolled.cu", .shape = unrolled, .no_gain = FULL},
     {"async", "copy/gpu/06_async.cu", .shape = async, .arch = 80, .no_gain = FULL},
     {"bulk", "copy/gpu/07_bulk.cu", .shape = bulk, .arch = 90, .no_gain = FULL},
@@ -128,9 +96,9 @@ static const struct lab_rung cpu[] = {
     {"pages", "copy/cpu/01_pages.c", .run = LAB_CPU(copy_pages), .moved = lines,
      .bound = "address translation and memory's latency, which nothing hides across pages"},
     {"lines", "copy/cpu/02_lines.c", .run = LAB_CPU(copy_lines), .moved = lines, .bound = LATENCY},
-    {"floats", "copy/cpu/03_floats.c", .run = LAB_CPU(copy_floats), .moved = read_first,
+    {"floats", "copy/cpu/03_floats.c", .run = LAB_CPU(copy_floats), .moved = lab_read_first,
      .bound = "one load and one store for every 4 bytes, on one core"},
-    {"vectors", "copy/cpu/04_vectors.c", .run = LAB_CPU(copy_vectors), .moved = read_first,
+    {"vectors", "copy/cpu/04_vectors.c", .run = LAB_CPU(copy_vectors), .moved = lab_read_first,
      .bound = LATENCY, .no_gain = "memory was the limit before, not the number of instructions"},
     {"streaming", "copy/cpu/05_streaming.c", .run = LAB_CPU(copy_streaming), .bound = LATENCY,
      .no_gain = "the tensors fit in the caches, or the processor avoids the reads by itself"},
@@ -147,9 +115,9 @@ const struct lab_ladder lab_copy = {
     .gpu = {1 << 25},
     .cpu = {1 << 24},
     .odd = {{1}, {31}, {4099}, {100003}},
-    .problem = problem,
+    .problem = lab_elementwise,
     .reference = reference,
-    .tolerance = exact,
+    .tolerance = lab_exact,
     .of_gpu = gpu,
     .of_cpu = cpu,
 };

@@ -1,6 +1,7 @@
 /* The ladder `divergence`: each element goes through one of two chains of arithmetic. On a GPU its
  * index selects the chain; on a CPU its sign does, because branch prediction would learn a pattern
  * of indices. */
+#include "lab/ladder_parts.h"
 #include "lab/ladders.h"
 
 #include <math.h>
@@ -13,12 +14,6 @@ static const float M = 0.998f, C = 0.002f;
 static bool is_cpu(const struct lab_problem *p)
 {
     return p->processors == 0;
-}
-
-static void problem(struct lab_problem *p)
-{
-    p->in[0] = p->out = p->n[0];
-    p->bytes = 2.0 * (double)p->n[0] * (double)dtype_size(p->dtype);
 }
 
 static double reference(const struct lab_problem *p, const double *const *in, double *out)
@@ -42,13 +37,10 @@ static double tolerance(const struct lab_problem *p)
     return p->dtype == DT_BF16 ? 4e-3 : 2e-5;
 }
 
-enum { THREADS = 256 };
-
 /* An even number of blocks, because rung `block` uses two for each 512 elements. */
 static void pairs(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    unsigned blocks = 2 * (unsigned)ceil_div(p->n[0], 2 * THREADS);
-    *ret = (struct kernel_shape){{blocks, 1, 1}, {THREADS, 1, 1}, 0};
+    lab_blocks(2 * ceil_div(p->n[0], 2 * LAB_THREADS), ret);
 }
 
 #define ONE  "arithmetic: 512 instructions for each element"
@@ -66,10 +58,6 @@ static const struct lab_rung gpu[] = {
     {0},
 };
 
-static double read_first(const struct lab_problem *p)
-{
-    return 1.5 * p->bytes;
-}
 /* A list of indices of 8 bytes: its lines are read before they are written, and read again. */
 static double with_list(const struct lab_problem *p)
 {
@@ -86,18 +74,18 @@ LAB_CPU_DECLARE(divergence_mask);
 LAB_CPU_DECLARE(divergence_vectors);
 LAB_CPU_DECLARE(divergence_threads);
 static const struct lab_rung cpu[] = {
-    {"branch", "divergence/cpu/01_branch.c", .run = LAB_CPU(divergence_branch), .moved = read_first,
-     .bound = "branches that are guessed wrong"},
+    {"branch", "divergence/cpu/01_branch.c", .run = LAB_CPU(divergence_branch),
+     .moved = lab_read_first, .bound = "branches that are guessed wrong"},
     {"sorted", "divergence/cpu/02_sorted.c", .run = LAB_CPU(divergence_sorted), .scratch = list,
      .moved = with_list, .bound = "arithmetic, one float at a time, and the making of the lists",
      .no_gain = "the lists cost as much as the wrong guesses"},
-    {"mask", "divergence/cpu/03_mask.c", .run = LAB_CPU(divergence_mask), .moved = read_first,
+    {"mask", "divergence/cpu/03_mask.c", .run = LAB_CPU(divergence_mask), .moved = lab_read_first,
      .bound = "arithmetic, half of it for nothing, one float at a time",
      .no_gain = "the second chain costs as much as what it avoids"},
     {"vectors", "divergence/cpu/04_vectors.c", .run = LAB_CPU(divergence_vectors),
-     .moved = read_first, .bound = "arithmetic, and the latency of memory for one core"},
+     .moved = lab_read_first, .bound = "arithmetic, and the latency of memory for one core"},
     {"threads", "divergence/cpu/05_threads.c", .run = LAB_CPU(divergence_threads),
-     .moved = read_first, .bound = "what other cores and programs take of the memory",
+     .moved = lab_read_first, .bound = "what other cores and programs take of the memory",
      .no_gain = "one core was enough for the memory of this machine"},
     {0},
 };
@@ -109,7 +97,7 @@ const struct lab_ladder lab_divergence = {
     .gpu = {1 << 24},
     .cpu = {1 << 22},
     .odd = {{1}, {31}, {257}, {5003}, {100003}},
-    .problem = problem,
+    .problem = lab_elementwise,
     .reference = reference,
     .tolerance = tolerance,
     .of_gpu = gpu,

@@ -1,13 +1,8 @@
 /* The ladder `elu`: y = x < 0 ? alpha (e^x - 1) : x, with alpha = 1. */
+#include "lab/ladder_parts.h"
 #include "lab/ladders.h"
 
 #include <math.h>
-
-static void problem(struct lab_problem *p)
-{
-    p->in[0] = p->out = p->n[0];
-    p->bytes = 2.0 * (double)p->n[0] * (double)dtype_size(p->dtype);
-}
 
 static double reference(const struct lab_problem *p, const double *const *in, double *out)
 {
@@ -28,33 +23,16 @@ static double tolerance(const struct lab_problem *p)
     return p->dtype == DT_BF16 ? 2e-2 : 1e-6;
 }
 
-enum { THREADS = 256 };
-
-static void shape(int64_t threads, struct kernel_shape *ret)
-{
-    *ret = (struct kernel_shape){{(unsigned)ceil_div(threads, THREADS), 1, 1}, {THREADS, 1, 1}, 0};
-}
-
-static void each(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    shape(p->n[0], ret);
-}
-
-static void of_16_bytes(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    shape(ceil_div(p->n[0] * dtype_size(p->dtype), 16), ret);
-}
-
 static void of_16_elements(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    shape(ceil_div(p->n[0], 16), ret);
+    lab_threads(ceil_div(p->n[0], 16), ret);
 }
 
 /* As many blocks as the GPU holds at once, but no block without work. */
 static void resident(const struct lab_problem *p, struct kernel_shape *ret)
 {
     enum { OF_PROCESSOR = 2048 };
-    shape(min_i64(p->n[0], max_i64(p->processors, 1) * OF_PROCESSOR), ret);
+    lab_threads(min_i64(p->n[0], max_i64(p->processors, 1) * OF_PROCESSOR), ret);
 }
 
 /* A tensor of intermediate results and a tensor of truth values of one byte. */
@@ -73,18 +51,13 @@ static double operators_read_first(const struct lab_problem *p)
 {
     return (double)p->n[0] * (12.0 * (double)dtype_size(p->dtype) + 3);
 }
-static double read_first(const struct lab_problem *p)
-{
-    return 1.5 * p->bytes;
-}
-
 #define BYTES_UNDER_WAY "latency: 4 bytes or less under way in each thread do not fill it"
 
 static const struct lab_rung gpu[] = {
     {"operators", "elu/gpu/01_operators.cu", .shape = resident, .scratch = intermediate,
      .moved = operators, .bound = BYTES_UNDER_WAY},
-    {"fused", "elu/gpu/02_fused.cu", .shape = each, .bound = BYTES_UNDER_WAY},
-    {"vectorized", "elu/gpu/03_vectorized.cu", .shape = of_16_bytes,
+    {"fused", "elu/gpu/02_fused.cu", .shape = lab_each, .bound = BYTES_UNDER_WAY},
+    {"vectorized", "elu/gpu/03_vectorized.cu", .shape = lab_of_16_bytes,
      .bound = "the exponentials, which fill most of the time of memory"},
     {"several", "elu/gpu/04_several.cu", .shape = of_16_elements,
      .bound = "the exponentials, which fill most of the time of memory",
@@ -102,10 +75,10 @@ LAB_CPU_DECLARE(elu_threads);
 static const struct lab_rung cpu[] = {
     {"operators", "elu/cpu/01_operators.c", .run = LAB_CPU(elu_operators), .scratch = intermediate,
      .moved = operators_read_first, .bound = "calls of expf, one float at a time"},
-    {"fused", "elu/cpu/02_fused.c", .run = LAB_CPU(elu_fused), .moved = read_first,
+    {"fused", "elu/cpu/02_fused.c", .run = LAB_CPU(elu_fused), .moved = lab_read_first,
      .bound = "calls of expf, and branches that are guessed wrong",
      .no_gain = "a branch guessed wrong costs as much as the exponential that it saves"},
-    {"vectors", "elu/cpu/03_vectors.c", .run = LAB_CPU(elu_vectors), .moved = read_first,
+    {"vectors", "elu/cpu/03_vectors.c", .run = LAB_CPU(elu_vectors), .moved = lab_read_first,
      .bound = CORE},
     {"streaming", "elu/cpu/04_streaming.c", .run = LAB_CPU(elu_streaming), .bound = CORE,
      .no_gain = "the exponentials are the limit, not the bytes that are written"},
@@ -122,7 +95,7 @@ const struct lab_ladder lab_elu = {
     .gpu = {1 << 25},
     .cpu = {1 << 24},
     .odd = {{1}, {31}, {257}, {5003}, {100003}},
-    .problem = problem,
+    .problem = lab_elementwise,
     .reference = reference,
     .tolerance = tolerance,
     .of_gpu = gpu,

@@ -1,5 +1,6 @@
 /* The ladder `layernorm`: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias, with the mean and
  * the variance of each row of x. The second input has the weights and then the biases. */
+#include "lab/ladder_parts.h"
 #include "lab/ladders.h"
 
 #include <math.h>
@@ -52,36 +53,12 @@ static enum op operator_of(const struct lab_problem *p, union attr *attr, struct
     return OP_LAYERNORM;
 }
 
-enum { THREADS = 256, THREADS_OF_ROWS = 128 };
-
-static void rows(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    *ret = (struct kernel_shape){{(unsigned)p->n[0], 1, 1}, {THREADS, 1, 1}, 0};
-}
+enum { THREADS_OF_ROWS = 128 };
 
 static void threads(const struct lab_problem *p, struct kernel_shape *ret)
 {
     unsigned blocks = (unsigned)ceil_div(p->n[0], THREADS_OF_ROWS);
     *ret = (struct kernel_shape){{blocks, 1, 1}, {THREADS_OF_ROWS, 1, 1}, 0};
-}
-
-static void warps(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    enum { WARPS = THREADS / 32 };
-    *ret = (struct kernel_shape){{(unsigned)ceil_div(p->n[0], WARPS), 1, 1}, {THREADS, 1, 1}, 0};
-}
-
-/* One block per row, of whole warps; each thread holds 32 bytes of the row. */
-static void rows_in_registers(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    rows(p, ret);
-    ret->block[0] = (unsigned)round_up(ceil_div(p->n[1] * dtype_size(p->dtype), 32), 32);
-}
-static const char *too_long(const struct lab_problem *p)
-{
-    return p->n[1] * dtype_size(p->dtype) > 32 * 1024
-               ? "a row of more than 32 KiB does not fit into the registers of one block"
-               : NULL;
 }
 
 #define OWN   "the kernel that training uses"
@@ -91,22 +68,17 @@ static const char *too_long(const struct lab_problem *p)
 static const struct lab_rung gpu[] = {
     {"thread", "layernorm/gpu/01_thread.cu", .shape = threads,
      .bound = "sectors of which a load uses one element, and few threads"},
-    {"block", "layernorm/gpu/02_block.cu", .shape = rows, .bound = LOADS},
-    {"one pass", "layernorm/gpu/03_one_pass.cu", .shape = rows,
+    {"block", "layernorm/gpu/02_block.cu", .shape = lab_block_rows, .bound = LOADS},
+    {"one pass", "layernorm/gpu/03_one_pass.cu", .shape = lab_block_rows,
      .bound = "a division for each element, which waits for the one before",
      .no_gain = "the pass that it saves is over L1, and divisions cost more"},
-    {"warp", "layernorm/gpu/04_warp.cu", .shape = warps, .bound = LOADS,
+    {"warp", "layernorm/gpu/04_warp.cu", .shape = lab_warp_rows, .bound = LOADS,
      .no_gain = "rows are long enough for a block, whose barriers cost little beside its loads"},
-    {"registers", "layernorm/gpu/05_registers.cu", .shape = rows_in_registers, .refuses = too_long,
-     .bound = "latency: no block loads while it computes its sums"},
+    {"registers", "layernorm/gpu/05_registers.cu", .shape = lab_rows_in_registers,
+     .refuses = lab_row_is_too_long, .bound = "latency: no block loads while it computes its sums"},
     {"Strobe's own", .variant = "*", .types = LAB_F32, .idea = OWN, .no_gain = MEANS},
     {0},
 };
-
-static double read_first(const struct lab_problem *p)
-{
-    return 1.5 * p->bytes;
-}
 
 #define ADDITIONS "additions that wait for each other, one float at a time"
 
@@ -117,12 +89,13 @@ LAB_CPU_DECLARE(layernorm_streaming);
 LAB_CPU_DECLARE(layernorm_threads);
 static const struct lab_rung cpu[] = {
     {"three passes", "layernorm/cpu/01_three_passes.c", .run = LAB_CPU(layernorm_three_passes),
-     .moved = read_first, .bound = ADDITIONS},
+     .moved = lab_read_first, .bound = ADDITIONS},
     {"one pass", "layernorm/cpu/02_one_pass.c", .run = LAB_CPU(layernorm_one_pass),
-     .moved = read_first, .bound = "a division for each element, which waits for the one before",
+     .moved = lab_read_first,
+     .bound = "a division for each element, which waits for the one before",
      .no_gain = "the pass that it saves is over L1, and divisions cost more"},
     {"vectors", "layernorm/cpu/03_vectors.c", .run = LAB_CPU(layernorm_vectors),
-     .moved = read_first, .bound = "the memory that one core can keep busy"},
+     .moved = lab_read_first, .bound = "the memory that one core can keep busy"},
     {"streaming", "layernorm/cpu/04_streaming.c", .run = LAB_CPU(layernorm_streaming),
      .bound = "the memory that one core can keep busy",
      .no_gain = "one core waits for its loads, and streamed stores do not shorten that"},

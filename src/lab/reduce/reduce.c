@@ -1,4 +1,5 @@
 /* The ladder `reduce`: the sum of n numbers, in float. */
+#include "lab/ladder_parts.h"
 #include "lab/ladders.h"
 
 #include <math.h>
@@ -32,33 +33,21 @@ static double tolerance(const struct lab_problem *)
     return 1e-6;
 }
 
-enum { THREADS = 256 };
-
-static void of_blocks(int64_t blocks, struct kernel_shape *ret)
-{
-    *ret = (struct kernel_shape){{(unsigned)blocks, 1, 1}, {THREADS, 1, 1}, 0};
-}
-
-static void each(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    of_blocks(ceil_div(p->n[0], THREADS), ret);
-}
-
 static void chunks(const struct lab_problem *p, struct kernel_shape *ret)
 {
     enum { CHUNKS = 16 };
-    of_blocks(ceil_div(p->n[0], THREADS * CHUNKS), ret);
+    lab_blocks(ceil_div(p->n[0], LAB_THREADS * CHUNKS), ret);
 }
 
 /* As many blocks as an H100 holds at once, but no block without work. */
 static void few(const struct lab_problem *p, struct kernel_shape *ret)
 {
     enum { MOST = 1056 }; /* eight for each of its 132 multiprocessors */
-    of_blocks(min_i64(ceil_div(p->n[0], THREADS * 16), MOST), ret);
+    lab_blocks(min_i64(ceil_div(p->n[0], LAB_THREADS * 16), MOST), ret);
 }
 
 static const struct lab_rung gpu[] = {
-    {"atomics", "reduce/gpu/01_atomics.cu", .shape = each, .zeroed = true,
+    {"atomics", "reduce/gpu/01_atomics.cu", .shape = lab_each, .zeroed = true,
      .bound = "the queue for one address: additions to it come one after the other"},
     {"divergent", "reduce/gpu/02_divergent.cu", .shape = chunks, .zeroed = true,
      .bound = "the tree: nine barriers and diverged warps for every 256 elements"},

@@ -1,4 +1,5 @@
 /* The ladder `softmax`: y = e^x / the sum of e^x, for each row of x. */
+#include "lab/ladder_parts.h"
 #include "lab/ladders.h"
 
 #include <math.h>
@@ -33,35 +34,9 @@ static double tolerance(const struct lab_problem *p)
     return p->dtype == DT_BF16 ? 3e-3 : 5e-7 + 6e-8 * sqrt((double)p->n[1]);
 }
 
-enum { THREADS = 256 };
-
-static void rows(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    *ret = (struct kernel_shape){{(unsigned)p->n[0], 1, 1}, {THREADS, 1, 1}, 0};
-}
-
-/* One block per row, of whole warps; each thread holds 32 bytes of the row. */
-static void rows_in_registers(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    rows(p, ret);
-    ret->block[0] = (unsigned)round_up(ceil_div(p->n[1] * dtype_size(p->dtype), 32), 32);
-}
-static const char *too_long(const struct lab_problem *p)
-{
-    return p->n[1] * dtype_size(p->dtype) > 32 * 1024
-               ? "a row of more than 32 KiB does not fit into the registers of one block"
-               : NULL;
-}
-
-static void warps(const struct lab_problem *p, struct kernel_shape *ret)
-{
-    enum { WARPS = THREADS / 32 };
-    *ret = (struct kernel_shape){{(unsigned)ceil_div(p->n[0], WARPS), 1, 1}, {THREADS, 1, 1}, 0};
-}
-
 static void shared(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    rows(p, ret);
+    lab_block_rows(p, ret);
     ret->shared_bytes = (int)min_i64(p->n[1] * 4, INT32_MAX);
 }
 
@@ -76,23 +51,19 @@ static double twice(const struct lab_problem *p)
 #define LOADS "loads of one element, for which the threads of a block wait in each pass"
 
 static const struct lab_rung gpu[] = {
-    {"three passes", "softmax/gpu/01_three_passes.cu", .shape = rows,
+    {"three passes", "softmax/gpu/01_three_passes.cu", .shape = lab_block_rows,
      .bound = "latency: three passes, which read from caches, and two reductions between them"},
-    {"online", "softmax/gpu/02_online.cu", .shape = rows, .bound = LOADS,
+    {"online", "softmax/gpu/02_online.cu", .shape = lab_block_rows, .bound = LOADS,
      .no_gain = "a pass over a cache is cheap; the exponentials are as many as before"},
-    {"warp", "softmax/gpu/03_warp.cu", .shape = warps, .moved = twice, .bound = LOADS,
+    {"warp", "softmax/gpu/03_warp.cu", .shape = lab_warp_rows, .moved = twice, .bound = LOADS,
      .no_gain = "with long rows, more of them are under way at once than the caches keep"},
     {"shared", "softmax/gpu/04_shared.cu", .shape = shared, .bound = LOADS,
      .no_gain = "the second read came from a cache and cost little"},
-    {"registers", "softmax/gpu/05_registers.cu", .shape = rows_in_registers, .refuses = too_long,
+    {"registers", "softmax/gpu/05_registers.cu", .shape = lab_rows_in_registers,
+     .refuses = lab_row_is_too_long,
      .bound = "latency: no block loads while it computes its maximum and its sum"},
     {0},
 };
-
-static double read_first(const struct lab_problem *p)
-{
-    return 1.5 * p->bytes;
-}
 
 static int64_t row_of_each(const struct lab_problem *p, int threads)
 {
@@ -108,11 +79,11 @@ LAB_CPU_DECLARE(softmax_streaming);
 LAB_CPU_DECLARE(softmax_threads);
 static const struct lab_rung cpu[] = {
     {"three passes", "softmax/cpu/01_three_passes.c", .run = LAB_CPU(softmax_three_passes),
-     .moved = read_first, .bound = CALLS},
-    {"online", "softmax/cpu/02_online.c", .run = LAB_CPU(softmax_online), .moved = read_first,
+     .moved = lab_read_first, .bound = CALLS},
+    {"online", "softmax/cpu/02_online.c", .run = LAB_CPU(softmax_online), .moved = lab_read_first,
      .bound = CALLS, .no_gain = "the pass that it saves is over L1, and the exponentials double"},
-    {"vectors", "softmax/cpu/03_vectors.c", .run = LAB_CPU(softmax_vectors), .moved = read_first,
-     .bound = "the exponentials, and the latency of memory for one core"},
+    {"vectors", "softmax/cpu/03_vectors.c", .run = LAB_CPU(softmax_vectors),
+     .moved = lab_read_first, .bound = "the exponentials, and the latency of memory for one core"},
     {"streaming", "softmax/cpu/04_streaming.c", .run = LAB_CPU(softmax_streaming),
      .scratch = row_of_each, .bound = "the exponentials, and the latency of memory for one core",
      .no_gain = "the exponentials are the limit, not the bytes that are written"},

@@ -1,4 +1,5 @@
 /* The ladder `transpose`: to[column][row] = from[row][column]. */
+#include "lab/ladder_parts.h"
 #include "lab/ladders.h"
 
 #include <math.h>
@@ -23,22 +24,12 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(sum);
 }
 
-static double exact(const struct lab_problem *)
-{
-    return 0;
-}
-
 /* The naive kernel writes one element to each sector of 32 bytes at a time, and L2 evicts most
  * sectors before they are full. A CPU reads a line before it stores to the line. */
 static double naive(const struct lab_problem *p)
 {
     return p->bytes / 2 * (1 + 32 / (double)dtype_size(p->dtype));
 }
-static double read_first(const struct lab_problem *p)
-{
-    return 1.5 * p->bytes;
-}
-
 static void tiles_of(const struct lab_problem *p, int64_t tile, struct kernel_shape *ret)
 {
     ret->grid[0] = (unsigned)ceil_div(p->n[1], tile);
@@ -86,15 +77,15 @@ LAB_CPU_DECLARE(transpose_vectors);
 LAB_CPU_DECLARE(transpose_streaming);
 LAB_CPU_DECLARE(transpose_threads);
 static const struct lab_rung cpu[] = {
-    {"rows", "transpose/cpu/01_rows.c", .run = LAB_CPU(transpose_rows), .moved = read_first,
+    {"rows", "transpose/cpu/01_rows.c", .run = LAB_CPU(transpose_rows), .moved = lab_read_first,
      .bound = EVICTED},
     {"columns", "transpose/cpu/02_columns.c", .run = LAB_CPU(transpose_columns),
-     .moved = read_first, .bound = EVICTED,
+     .moved = lab_read_first, .bound = EVICTED,
      .no_gain = "this processor hides misses of stores as well as those of loads"},
     {"blocked", "transpose/cpu/03_blocked.c", .run = LAB_CPU(transpose_blocked),
-     .moved = read_first, .bound = SETS},
+     .moved = lab_read_first, .bound = SETS},
     {"vectors", "transpose/cpu/04_vectors.c", .run = LAB_CPU(transpose_vectors),
-     .moved = read_first, .bound = SETS},
+     .moved = lab_read_first, .bound = SETS},
     {"streaming", "transpose/cpu/05_streaming.c", .run = LAB_CPU(transpose_streaming),
      .bound = CORE},
     {"threads", "transpose/cpu/06_threads.c", .run = LAB_CPU(transpose_threads),
@@ -111,7 +102,7 @@ const struct lab_ladder lab_transpose = {
     .odd = {{1, 1}, {3, 70}, {65, 33}, {64, 128}, {200, 136}},
     .problem = problem,
     .reference = reference,
-    .tolerance = exact,
+    .tolerance = lab_exact,
     .of_gpu = gpu,
     .of_cpu = cpu,
 };

@@ -1,4 +1,4 @@
-#include "view/bench_beside.h"
+#include "view/step_view.h"
 
 #include "base/load.h"
 #include "base/log.h"
@@ -61,8 +61,8 @@ static void print_json(const struct bench_step *b)
            b->first_ms, b->loss);
 }
 
-enum status bench_step_view(const struct config *c, int64_t vocab, int warmup, int steps, bool json,
-                            struct arena *a)
+enum status step_view_run(const struct config *c, int64_t vocab, int warmup, int steps, bool json,
+                          struct arena *a)
 {
     struct engine e;
     struct bench_step b;
