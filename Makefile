@@ -129,7 +129,7 @@ FLAGS := -std=c2x $(or $(DEBUG_$(MODE)),-g) -fopenmp -D_GNU_SOURCE -Isrc $(WARNI
 LINK := $(CC) $(filter-out -fopenmp,$(FLAGS)) $(filter -Wl$(comma)%,$(HARDENING)) $(LDFLAGS)
 LIBS := $(PACKAGE_LIBS) $(OPENMP) $(if $(filter x86_64,$(MACHINE)),-lmvec) -lm $(LDLIBS)
 
-SOURCES := $(filter-out %/template.c,$(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c))
+SOURCES := $(filter-out %/template.c,$(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c src/*/*/*/*/*.c))
 SOURCES := $(if $(HAS_CUDA),$(SOURCES),$(filter-out src/backend/cuda/%,$(SOURCES)))
 # Kernels in vector types: each file is compiled once for each instruction set.
 VECTOR_SOURCES := $(wildcard src/backend/cpu/vector/*.c)
@@ -233,9 +233,9 @@ $(BUILD)/src/cli/version.o: DEFINES := -DVERSION='"$(VERSION)"' -DCOMMIT='"$(COM
 $(BUILD)/src/cli/version.o: $(BUILD)/version
 # What .incbin includes is a dependency that the compiler does not list: kernel sources and their
 # headers, as F(folder, name) for runtime/texts.c, configurations, the page's files.
-KERNELS := $(wildcard src/backend/cuda/*/*.cu)
-KERNEL_HEADERS := $(wildcard src/backend/cuda/*/*.cuh)
-kernel_list = $(foreach f,$(1),F($(notdir $(patsubst %/,%,$(dir $(f)))),$(basename $(notdir $(f)))))
+KERNELS := $(wildcard src/backend/cuda/*/*.cu src/backend/cuda/*/*/*.cu)
+KERNEL_HEADERS := $(wildcard src/backend/cuda/*/*.cuh src/backend/cuda/*/*/*.cuh)
+kernel_list = $(foreach f,$(1:src/backend/cuda/%=%),F($(patsubst %/,%,$(dir $(f))),$(basename $(notdir $(f)))))
 $(BUILD)/src/backend/cuda/runtime/texts.o: DEFINES := '-DTEXTS(F)=$(call kernel_list,$(KERNELS))' \
                                                      '-DHEADERS(F)=$(call kernel_list,$(KERNEL_HEADERS))'
 $(BUILD)/src/backend/cuda/runtime/texts.o: $(KERNELS) $(KERNEL_HEADERS)

@@ -85,9 +85,20 @@ static void catch_signals(void)
     for (int i = 0; i < COUNT_OF(stops); i++) sigaction(stops[i], &stop, NULL);
 }
 
+/* After a rank has ended, mpirun asks the others to end and by default kills them a second later,
+ * which is too soon on a busy machine for rank 0 to print which rank it was. It waits for this time
+ * twice before it ends. Open MPI 4 and 5 read these variables; other programs called mpirun ignore
+ * them. */
+static void give_time_to_end(void)
+{
+    setenv("OMPI_MCA_odls_base_sigkill_timeout", "3", 0);
+    setenv("PRTE_MCA_odls_base_sigkill_timeout", "3", 0);
+}
+
 /* In a process group of its own, to which a terminal sends no Ctrl-C. */
 static void exec_mpirun(char **word)
 {
+    give_time_to_end();
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     execvp(word[0], word);

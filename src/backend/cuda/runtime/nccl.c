@@ -122,11 +122,12 @@ static void sleep_ms(int64_t ms)
 }
 
 /* After a failure the thread that waits for the GPU reports it and ends the process. This thread
- * does so if NCCL's kernels do not end, or if the end takes so long that mpirun, which kills all a
- * second after it has lost a rank, would come first. */
+ * does so if NCCL's kernels do not end, or if the end takes so long that mpirun, which kills all
+ * ranks one to three seconds after it has lost one, would come first. A follower that was stopped
+ * and is woken for its end is killed before it says that rank 0 has ended. */
 static void *end_process(void *user)
 {
-    enum { STUCK_MS = 400, ENDING_MS = 700, FOLLOWER_MS = 2000 };
+    enum { STUCK_MS = 400, ENDING_MS = 700, FOLLOWER_MS = 10000 };
     struct nccl *n = user;
     char text[sizeof n->why.message + 80];
     sleep_ms(n->rank ? FOLLOWER_MS : STUCK_MS);
