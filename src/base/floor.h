@@ -22,9 +22,9 @@ struct floor {
 };
 
 /* `peak`: FLOP/s of the data type; 0: unknown. memory_ms is the time of a copy of `bytes`; on a GPU
- * at the rate of the largest copy. `ms` is the measured time; NAN: unknown, or measured with cold
- * caches. If `ms` is below memory_ms, the data was in a cache: memory_ms is then `ms`, but at least
- * the time at the fastest copy rate of any size. */
+ * at the bandwidth of the largest copy. `ms` is the measured time; NAN: unknown, or measured with
+ * cold caches. If `ms` is below memory_ms, the data was in a cache: memory_ms is then `ms`, but at
+ * least the time at the fastest copy rate of any size. */
 struct floor floor_of(const struct ceilings *c, double peak, double flops, double bytes, double ms);
 /* Bandwidth in bytes/s of a copy of `bytes`, also on a GPU: interpolated linearly in the logarithm
  * of the size, constant beyond the smallest and the largest copy. 0: unknown. */
