@@ -63,8 +63,8 @@ static bool bfloat16_is_faster(const struct backend *b, int number)
     return backend_target(b, there, &t) == ST_OK && !b->devices.refuses(&t, DT_BF16, false);
 }
 
-/* True if the ranks synchronize on the host in each step, as ranks that are threads do. Ranks that
- * are processes synchronize on the GPUs (NCCL). */
+/* True if the ranks synchronize on the host in each step: ranks in threads do; ranks in processes
+ * synchronize on the GPUs (NCCL). */
 static bool ranks_meet(const struct config *c)
 {
     return c->ranks.count > 1 && !communicator_is_mpi();

@@ -333,8 +333,7 @@ struct passed_over {
     int damaged, unreadable;
 };
 
-/* ST_OK if an older checkpoint may be used; an error that the user can fix, or try again, if
- * not. */
+/* Fails if the user can fix the error or try again; else warns, and an older one may be used. */
 static enum status pass_over(const char *run, int64_t iter, enum status st, struct passed_over *p)
 {
     if (st == ST_DENIED)

@@ -33,8 +33,7 @@ struct ranks_program {
  * its communicator, for ranks_open; the other ranks follow the orders of rank 0 until its
  * crew_close ends them, and do not return. */
 enum status ranks_join(struct crew *r, const struct ranks_program *p);
-/* Sets the number of ranks to MPI's number of processes; ST_USAGE if the user `asked` for
- * another. */
+/* Sets the number of ranks to that of MPI; ST_USAGE if the user `asked` for another number. */
 enum status ranks_count(const struct crew *r, struct config *c, bool asked);
 /* Opens the engines of the other ranks, in threads if MPI did not start them. `c` outlives them. */
 enum status ranks_open(struct crew *r, const struct config *c);
