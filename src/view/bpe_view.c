@@ -48,7 +48,7 @@ static void set_result(struct table *t, int row, const struct bpe_run *r,
     set_speed(t, row, COLUMN_FIRST, &x->first, a);
 }
 
-/* What is left of a rung's time, and why it gained nothing. */
+/* A sentence: what limits a rung, and why it is not faster than the rung above. */
 static const char *why(const struct bpe_result *x, struct arena *a)
 {
     enum verdict_kind kind = x->previous.verdict.kind;

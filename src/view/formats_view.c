@@ -27,7 +27,7 @@ static void set(struct table *t, int row, int column, const char *format, double
     if (!isnan(x)) *table_at(t, row, column) = (struct table_cell){arena_printf(a, format, x), x};
 }
 
-/* Two digits that count: an error that is nearly -1 has more nines. */
+/* Sets a relative error with two digits, or with more nines if it is near -1. */
 static void set_error(struct table *t, int row, int column, double y, double x, struct arena *a)
 {
     enum { MOST = 15 };
@@ -130,7 +130,7 @@ static void add_bits(double x, struct sheet *s, struct arena *a)
 
 /* --- what happens beyond the range ------------------------------------------------------------ */
 
-/* Whether the nearest number, ties to even, is the largest one without any saturation. */
+/* Whether x rounds to the largest number of the format, ties to even, without saturation. */
 static bool rounds_to_largest(enum number_kind f, double x)
 {
     double largest = number_formats[f].largest, tie = largest + number_spacing(f, largest) / 2;

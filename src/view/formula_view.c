@@ -30,7 +30,7 @@ enum { COLUMN_LIST(TABLE_ID) COLUMNS };
 static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 enum { ROWS_OF_PASS = FORMULA_VARIANTS + 1, COPY = FORMULA_VARIANTS, BAR = 40 };
 
-/* The contender of a row: a variant, or the copy. */
+/* The times of a row: a variant, or the copy. */
 static const struct contender *contender_at(const struct formula_run *r, int pass, int row)
 {
     return row == COPY ? &r->copy[pass] : &r->result[pass][row].time;
@@ -46,14 +46,14 @@ static double useful(const struct formula_run *r, int pass)
     return r->useful[pass] * (double)r->options->n;
 }
 
-/* Useful GB/s; 0: it has no time. */
+/* Useful GB/s; 0 if the row has no time. */
 static double rate_at(const struct formula_run *r, int pass, int row)
 {
     double ms = contender_at(r, pass, row)->total.median;
     return ms > 0 ? useful(r, pass) / ms * 1e-6 : 0;
 }
 
-/* The number of a cell is in milliseconds; its text is in microseconds. */
+/* Sets a cell: its number is in milliseconds, its text in microseconds. */
 static void set_us(struct table *t, int row, int column, int digits, double ms, struct arena *a)
 {
     char text[32];

@@ -27,7 +27,7 @@
 enum { COLUMN_LIST(TABLE_ID) COLUMNS };
 static const struct table_column columns_of_cpu[] = {COLUMN_LIST(TABLE_COLUMN)};
 
-/* The same with the words of a GPU. */
+/* The columns; for a GPU with SMs instead of cores. */
 static const struct table_column *columns_of(bool gpu, struct arena *a)
 {
     if (!gpu) return columns_of_cpu;
@@ -68,7 +68,7 @@ static void set_level(struct table *t, int row, const struct memory_level *l, st
 void lab_memory_record(const struct machine *m, struct str *s, struct arena *a)
 {
     struct memory_record r;
-    /* The record is that of so many threads. */
+    /* A record is for one number of threads. */
     const char *device = m->gpu ? ""
                          : m->threads == threads_available()
                              ? " --device=cpu"
@@ -192,7 +192,7 @@ static struct plot_line line_of(const struct memory_run *r, const char *name, in
 
 enum { PANELS = 2 };
 
-/* Bandwidth and latency; the ends of the levels are those of the latency, for one thread or SM. */
+/* Bandwidth and latency; the latency of one thread or SM determines the ends of the levels. */
 static void set_panels(const struct memory_run *r, struct plot_panel ret[PANELS], struct arena *a)
 {
     static const double MS_OF_NS = 1e-6;

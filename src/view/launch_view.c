@@ -30,9 +30,9 @@ enum { COLUMN_LIST(TABLE_ID) COLUMNS };
 enum { COPY_LIST(TABLE_ID) COPIES };
 static const struct table_column columns[] = {COLUMN_LIST(TABLE_COLUMN)};
 static const struct table_column copies[] = {COPY_LIST(TABLE_COLUMN)};
-static const double US = 1e3; /* of a millisecond */
+static const double US = 1e3; /* microseconds per millisecond */
 
-/* The row that a row is compared with: the one way that is `base`, for the same work. */
+/* The row that `p` is compared with: the baseline (way->base) for the same work. */
 static const struct launch_point *base_of(const struct launch_run *r, const struct launch_point *p)
 {
     for (int i = 0; i < r->points; i++) {
@@ -46,7 +46,7 @@ static void set_point(struct table *t, int row, const struct launch_run *r, stru
 {
     const struct launch_point *p = &r->point[row], *base = base_of(r, p);
     const struct stats *ms = &p->time.total;
-    double us = US / r->options->launches; /* of one, by milliseconds of all */
+    double us = US / r->options->launches; /* from ms of all launches to µs of one */
     table_set_text(t, row, COLUMN_WAY, p->way->name);
     if (p->floats) table_set_count(t, row, COLUMN_FLOATS, (double)p->floats, a);
     if (p->floats && r->gpu) table_set_count(t, row, COLUMN_ADDITIONS, p->additions, a);

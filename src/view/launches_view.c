@@ -30,7 +30,7 @@ void launch_columns_set(struct table *t, int row, int first, const struct step_l
                         struct arena *a)
 {
     const struct planned_launch *l = &x->launch;
-    int from = first - LAUNCH_SHAPE; /* to columns of the other table */
+    int from = first - LAUNCH_SHAPE; /* converts to column numbers of table `t` */
     table_set_text(t, row, from + LAUNCH_SHAPE, l->entry ? kernel_shape_text(&l->shape, a) : "-");
     if (!l->entry) return;
     table_set_bytes(t, row, from + LAUNCH_DYNAMIC, l->shape.shared_bytes, a);

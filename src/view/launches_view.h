@@ -1,5 +1,5 @@
-/* launches_view.h - kernel launches in tables: those of a training step (strobe plan --occupancy),
- * and columns of other tables about them. */
+/* launches_view.h - the kernel launches of a training step as a table (strobe plan --occupancy),
+ * and columns about launches for other tables. */
 #ifndef VIEW_LAUNCHES_VIEW_H
 #define VIEW_LAUNCHES_VIEW_H
 
@@ -9,7 +9,7 @@
 /* "4096 x 256", "64 x (32,8)": blocks x threads of a block. */
 const char *kernel_shape_text(const struct kernel_shape *s, struct arena *a);
 
-/* Columns of a table, for its list of columns. */
+/* Columns to include in a table's list of columns. */
 /* clang-format off */
 #define LAUNCH_COLUMN_LIST(X) \
     X(LAUNCH_SHAPE, "grid_block", "grid x block", "blocks x threads of a block", false) \
@@ -22,7 +22,7 @@ const char *kernel_shape_text(const struct kernel_shape *s, struct arena *a);
     X(LAUNCH_WAVES, "waves", "waves", "blocks / blocks that the GPU holds at once", true) \
     X(LAUNCH_TAIL, "tail_percent", "tail %", "share of the last wave that is idle", true)
 /* clang-format on */
-/* Sets them; `first` is the table's LAUNCH_SHAPE. What is unknown stays empty. */
+/* Sets these columns of a row; `first` is LAUNCH_SHAPE in the table. Unknown cells stay empty. */
 void launch_columns_set(struct table *t, int row, int first, const struct step_launch *x,
                         struct arena *a);
 /* A sentence: how many multiprocessors there are, and how many warps and blocks each holds. */
