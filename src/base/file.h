@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* The status for an errno: ST_ABSENT, ST_DENIED, ST_BUSY, ST_FULL, ST_FORMAT if a file is of
- * another kind than asked for, and ST_IO for all else. */
+ * another kind than asked for, and ST_IO for others. */
 enum status file_status(int error);
 /* Fails with file_status(error); the message has the path and the reason. */
 enum status file_fail(const char *path, int error);
@@ -94,7 +94,8 @@ enum status file_write(const char *path, const void *data, int64_t size);
 /* Checks whether the file could be written now; leaves nothing behind. */
 enum status file_check_writable(const char *path);
 
-/* A temporary name for a file that will be renamed to `path`: NAME.0123456789ab.tmp, at random. */
+/* A temporary name for a file that will become `path`: NAME.0123456789ab.tmp, with random
+ * digits. */
 enum status file_temporary_name(const char *path, char ret[FILE_TEMPORARY]);
 /* The length of NAME if `entry` is a temporary name, else 0. */
 int file_temporary_of(const char *entry);

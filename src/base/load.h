@@ -16,7 +16,7 @@ struct load load_start(void);
 /* Share of all processors, 0 to 1, that other programs used since load_start; NAN: unknown, for
  * example if that is less than half a second ago. */
 double load_others(const struct load *l);
-/* "other programs took 75 % of the 2 processors meanwhile: ..."; NULL up to LOAD_BUSY. */
+/* "other programs took 75 % of the 2 processors meanwhile: ..."; NULL if share <= LOAD_BUSY. */
 enum { LOAD_WORDS = 160 };
 const char *load_words(double share, char buffer[LOAD_WORDS]);
 /* Logs these words as a warning. */

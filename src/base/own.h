@@ -1,4 +1,4 @@
-/* own.h - what Strobe recognizes as its own output.
+/* own.h - recognizes files and folders that Strobe has written.
  *
  * Strobe deletes or replaces only files and folders that it recognizes, and follows no links to
  * them. A folder is recognized by the first bytes of one of its files; the entries of a recognized

@@ -13,20 +13,20 @@ struct json_t;
 
 /* The member's type, and its JSON. */
 enum field_kind {
-    FIELD_TEXT,   /* const char *: text; NULL: null. An empty text is read as NULL. If `most` is
+    FIELD_TEXT,    /* const char *: text; NULL: null. An empty text is read as NULL. If `most` is
                     * set, an array of `most` bytes: empty: null; longer texts are read as empty */
-    FIELD_REAL,   /* double: number; NAN and infinities: null */
-    FIELD_WHOLE,  /* double: integer; NAN: null */
-    FIELD_INT,    /* int: integer; negative numbers are read as -1 */
-    FIELD_INDEX,  /* int: integer; -1: null */
-    FIELD_COUNT,  /* int64_t: integer; anything else is read as -1 */
-    FIELD_FLAG,   /* bool */
-    FIELD_NAME,   /* an enum: one of the `most` texts `names`; other texts are read as -1 */
-    FIELD_ONE,    /* a struct with the table `of`: object; null if none of its fields is known */
-    FIELD_LIST,   /* pointer to structs with the table `of`; if `most` is set, an array of `most` */
-    FIELD_SERIES, /* double *: list of FIELD_REAL */
-    FIELD_WHOLES, /* double *: list of FIELD_WHOLE */
-    FIELD_TEXTS,  /* const char **: list of texts; other values are skipped */
+    FIELD_REAL,    /* double: number; NAN and infinities: null */
+    FIELD_WHOLE,   /* double: integer; NAN: null */
+    FIELD_INT,     /* int: integer; negative numbers are read as -1 */
+    FIELD_INDEX,   /* int: integer; -1: null */
+    FIELD_COUNT,   /* int64_t: integer; anything else is read as -1 */
+    FIELD_FLAG,    /* bool */
+    FIELD_NAME,    /* an enum: one of the `most` texts `names`; other texts are read as -1 */
+    FIELD_ONE,     /* a struct with the table `of`: object; null if none of its fields is known */
+    FIELD_LIST,    /* pointer to structs with the table `of`; with `most`, an array of `most` */
+    FIELD_SERIES,  /* double *: list of FIELD_REAL */
+    FIELD_WHOLES,  /* double *: list of FIELD_WHOLE */
+    FIELD_TEXTS,   /* const char **: list of texts; other values are skipped */
     FIELD_FIGURES, /* struct figure *: object of numbers; other values are skipped */
 };
 

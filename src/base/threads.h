@@ -48,7 +48,7 @@ struct threads_watch {
     struct threads_span *span;
     int64_t spans, capacity;
 };
-/* From now on, measures the regions that this thread opens in `w`, the only watch; NULL: stops. */
+/* From now on, adds the regions that this thread opens to `w`, the only watch; NULL disables it. */
 void threads_watch(struct threads_watch *w);
 int64_t threads_begin(void);
 void threads_end(int64_t begun);

@@ -19,10 +19,9 @@ struct turn_report {
 
 /* Sent by the parent: a turn. */
 struct turn_grant {
-    int64_t of; /* identifies the set of processes that take turns with each other */
-    int64_t
-        number; /* of the turn; 0: warm-up. The processes run turns of one number in succession */
-    int64_t units; /* of work to do in this turn */
+    int64_t of;     /* identifies the set of processes that take turns with each other */
+    int64_t number; /* 0: warm-up. Turns with the same number run one after another */
+    int64_t units;  /* of work to do in this turn */
 };
 
 /* The child: waits for a turn. ST_INTERRUPTED after a signal (base/interrupt.h), or if the parent

@@ -204,7 +204,7 @@ void device_adapt(struct config *c, const struct config *trained)
         now->isa = ISA_AUTO;
         say_adapted("isa", &was, c);
     }
-    if (device_of(c, &d) != ST_OK) return; /* opening the device says why */
+    if (device_of(c, &d) != ST_OK) return; /* opening the device reports the reason */
     bool replays = d.backend->recording && !ranks_meet(c);
     if (now->replay == REPLAY_TRUE && old->replay == REPLAY_TRUE && !replays) {
         now->replay = REPLAY_FALSE;

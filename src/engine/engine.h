@@ -30,7 +30,7 @@ void engine_close(struct engine *e);
 /* Rebuilds the copies of the weights (copies.h). */
 enum status engine_refresh(struct engine *e);
 /* Growth of the process, or of the device's used memory, since storage was allocated; -1: unknown.
- * Includes what program_bytes predicts and what libraries allocate; complete after one step. */
+ * Includes program_bytes and the allocations of libraries; complete after one step. */
 int64_t engine_measured_bytes(const struct engine *e);
 
 #endif

@@ -21,7 +21,8 @@ enum status gauge_open(struct gauge **ret, const struct backend *b, void *contex
 /* Marks the beginning or the end of work, and takes a sample. Repeated calls change nothing. */
 void gauge_work(struct gauge *g, bool working);
 void gauge_at(struct gauge *g, int64_t iter);
-/* Removes the oldest pending reading, with `all` else the unfinished one; false: there is none. */
+/* Removes the oldest pending reading, or with `all`, if none is pending, the unfinished reading.
+ * False if there is none. */
 bool gauge_take(struct gauge *g, bool all, struct gauge_reading *ret);
 /* Summarizes all work up to its last sample. */
 struct gauge_summary gauge_summarize(struct gauge *g);

@@ -18,7 +18,7 @@ enum graph_kind {
     GRAPH_MICRO_LAST, /* as before, then gradients summed over the ranks: the last micro-step */
     GRAPH_UPDATE,     /* gradient norm, clipping, the optimizer */
     GRAPH_REFRESH,    /* rebuilds copies of changed weights (copies.h) */
-    GRAPH_EVAL,       /* the loss alone */
+    GRAPH_EVAL,       /* forward pass to the loss */
     GRAPH_LOGITS,     /* logits of one window of block_size tokens */
     GRAPH_DECODE,     /* logits of one more token, with a cache of keys and values */
     GRAPH_COUNT

@@ -7,8 +7,8 @@
  * If a sequence has one part, its inputs are copied directly into the plan. The inputs of several
  * parts, and of an evaluation, are staged: one copy transfers them to the device while the previous
  * run executes, and each part copies its inputs from there. The host can start the next run before
- * it waits for results (lookahead). Staged sequences of an engine share memory: one runs at a time.
- */
+ * it waits for results (lookahead). Staged sequences of an engine share memory, so only one of them
+ * may be in flight. */
 #ifndef ENGINE_SEQUENCE_H
 #define ENGINE_SEQUENCE_H
 

@@ -3,7 +3,7 @@
  * The parameter range is divided into buckets, and each bucket into one shard per rank (Rajbhandari
  * et al., "ZeRO", SC 2020, section 5). With zero=1 (P_os) all buckets have the same size; a rank
  * stores only the optimizer state of its shards, contiguously. With zero=3 (P_os+g+p) the buckets
- * are the units of the model (model_cut), and the same holds for weights and gradients. */
+ * are the units of the model (model_cut), and weights and gradients are stored like the state. */
 #ifndef ENGINE_SHARDS_H
 #define ENGINE_SHARDS_H
 

@@ -298,7 +298,7 @@ static const char *what_is_left(const struct lock *run, struct arena *a)
     int count = 0;
     struct failure kept;
     fail_keep(&kept);
-    enum status st = lock_check(run); /* or another run may be there */
+    enum status st = lock_check(run); /* another run may have this path now */
     if (st == ST_OK) st = checkpoint_iters(run->path, a, &iters, &count);
     fail_restore(&kept);
     return st != ST_OK ? "" : count ? " (older ones are kept)" : " (there is no older one)";
@@ -333,7 +333,7 @@ struct passed_over {
     int damaged, unreadable;
 };
 
-/* Fails if the user can fix the error or try again; else warns, and an older one may be used. */
+/* Fails if the user can fix the error or try again. Else warns, and an older one may be used. */
 static enum status pass_over(const char *run, int64_t iter, enum status st, struct passed_over *p)
 {
     if (st == ST_DENIED)

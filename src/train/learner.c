@@ -116,7 +116,7 @@ static enum status gather(struct learner *l, int64_t iter)
     return ST_OK;
 }
 
-/* Adds the losses in the order of the micro-batches, so that ranks do not change the sum. */
+/* Adds the losses in the order of the micro-batches, so that the number of ranks is irrelevant. */
 static enum status finish(struct learner *l, int64_t iter, struct step_result *ret)
 {
     int micro_steps = l->step.parts - 1, ranks = communicator_ranks(l->engine.communicator);

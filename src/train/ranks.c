@@ -134,8 +134,7 @@ static enum status agree(struct communicator *c, const struct learner *l)
 /* --- the other ranks -------------------------------------------------------------------------- */
 
 struct follower {
-    struct config
-        *config; /* with this rank's number; in an MPI process NULL until it is received */
+    struct config *config; /* with this rank's number; NULL until an MPI process receives it */
     struct communicator *communicator;
     struct learner learner;
     struct evaluator evaluator;

@@ -35,7 +35,7 @@ struct ranks_program {
 enum status ranks_join(struct crew *r, const struct ranks_program *p);
 /* Sets the number of ranks to that of MPI; ST_USAGE if the user `asked` for another number. */
 enum status ranks_count(const struct crew *r, struct config *c, bool asked);
-/* Opens the engines of the other ranks, in threads if MPI did not start them. `c` outlives them. */
+/* Opens the engines of the other ranks, in threads without MPI. `c` must outlive the ranks. */
 enum status ranks_open(struct crew *r, const struct config *c);
 /* After rank 0 opened its engine: checks that the ranks have the same data and instruction set. */
 enum status ranks_agree(struct crew *r, const struct learner *l);

@@ -84,7 +84,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* How many of the most likely of n tokens are needed for the share top_p of their probability. */
+/* The least number of most likely tokens with the share top_p of the probability of all n. */
 static int64_t nucleus(const struct sampler *s, int64_t n)
 {
     double all = 0, sum = 0, temperature = s->options.temperature;

@@ -92,8 +92,8 @@ enum status trainer_open(struct trainer *t, const struct config *c, const struct
                          struct arena *a);
 /* Trains to max_iters. On Ctrl-C and the other signals of base/interrupt.h, finishes the step,
  * saves, and returns ST_INTERRUPTED with the command that continues the run. If the log cannot be
- * written or the data cannot be read, saves if possible and returns that error. Writes summary.json
- * in any case, and samples.txt at the end. */
+ * written or the data cannot be read, saves and returns that error; ST_ABSENT, without saving, if
+ * the run directory was moved. Writes summary.json in any case, and samples.txt at the end. */
 enum status trainer_run(struct trainer *t);
 void trainer_close(struct trainer *t);
 

@@ -73,7 +73,7 @@ enum status trainer_write_samples(struct trainer *t)
 
 static enum status write_summary(const struct trainer *t)
 {
-    TRY(lock_check(&t->run.lock)); /* or another run may be there */
+    TRY(lock_check(&t->run.lock)); /* another run may have this path now */
     return rundir_write_summary(t->run.lock.path, &t->summary);
 }
 

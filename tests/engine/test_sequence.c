@@ -274,7 +274,7 @@ static void test_captured_once(void **state)
     int seen = 0;
     struct plan_hooks watching = {.user = &seen, .after = look};
     tiny_open(&t, &c, 1u << GRAPH_EVAL);
-    t.config.plan.replay = true; /* no CPU backend supports it; this one counts */
+    t.config.plan.replay = true; /* the CPU cannot replay; this backend counts calls */
     const struct backend *real = t.engine.backend;
     struct backend counting = *real;
     counting.recording = &counting_recording;
