@@ -6,7 +6,7 @@
  * under a temporary name first.
  *
  * A training keeps a reserve. heap_low() is true once the reserve was freed. The training loop
- * checks it after each step, saves a checkpoint and returns ST_MEMORY, much as it handles Ctrl-C.
+ * checks it after each step, never within an allocation, saves a checkpoint and returns ST_MEMORY.
  * So if a training lacks less memory than the reserve, it finishes the step and saves a checkpoint;
  * if it lacks more, only the earlier checkpoints remain. A process that the kernel kills later,
  * when it touches memory beyond a limit, prints nothing: engine_open checks for this beforehand

@@ -25,8 +25,8 @@ void log_warning(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_info(const char *format, ...) PRINTF_LIKE(1, 2);
 void log_debug(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* On a terminal: one line that is redrawn in place, at most ten times a second. Without a terminal:
- * one line after five seconds, then one a minute. */
+/* On a terminal: one line that fits the terminal and is redrawn in place, at most ten times a
+ * second. Without a terminal: one line after five seconds, then one a minute. */
 struct progress {
     const char *what; /* "train" */
     bool inner; /* part of other work: without a terminal the first line comes after a minute */

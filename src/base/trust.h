@@ -13,7 +13,7 @@
 struct json_t;
 
 /* ST_UNSUPPORTED if `path` is a link, or if another user owns or can write it or a folder above it;
- * the message says which one and what to do. A missing `path` is allowed. */
+ * the message says which one and what to do. If `path` is missing, its folders are checked. */
 enum status trust_check(const char *path, struct arena *a, const char **ret_real);
 /* Whether trust_check succeeds. Prints a failure as a warning, unless *warned, and sets *warned. */
 bool trust_path(const char *path, bool *warned, struct arena *a, const char **ret_real);

@@ -8,8 +8,9 @@
 
 /* Reads the stored peaks; false if there are none. Measures nothing. */
 bool ceilings_find(struct machine *m, const struct device *device, struct arena *a);
-/* The stored peaks of a device; for a CPU, of the current number of threads. Without a record, the
- * peaks are measured quickly, with progress, and stored; a failure to store them is a warning. */
+/* The stored peaks of a device; for a CPU, of the current number of threads. Every record is used;
+ * ceilings_words tells how good it is. Without a record, the peaks are measured quickly, with
+ * progress, and stored; a failure to store them is a warning. */
 enum status ceilings_get(struct machine *m, const struct device *device, struct arena *a);
 /* Measures and stores the peaks, for `strobe machine`: *m becomes the best of this measurement and,
  * unless `forget`, earlier ones. With `ranks` above 1, also measures all-reduces among as many
