@@ -1,7 +1,7 @@
 /* base.h - status codes and error messages, used by every part of the program.
  *
- * fail() words an error of the outside world (a missing file, a wrong value, no memory on the
- * device) once, where it is detected; the caller passes it up as a status. BUG_IF checks the
+ * The function that detects an error of the outside world (a missing file, a wrong value, no device
+ * memory) writes its message with fail(); its callers pass the status up. BUG_IF checks the
  * program's own invariants: it prints a message and aborts, in every build. */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
@@ -15,12 +15,12 @@
 
 enum [[nodiscard]] status{
     ST_OK,          ST_USAGE, /* invalid user input: exit code 2 */
-    ST_ABSENT,                /* of files up to ST_FORMAT: there is none */
-    ST_DENIED,                /* the user may not */
-    ST_BUSY,                  /* it may pass: too few descriptors, too little memory */
-    ST_FULL,                  /* no room on the disk */
-    ST_IO,                    /* another operating system error: of the disk, say */
-    ST_FORMAT,                /* a file has invalid contents, or is of another kind */
+    ST_ABSENT,                /* a file does not exist. ST_ABSENT to ST_FORMAT: errors of files */
+    ST_DENIED,                /* the user lacks the permission */
+    ST_BUSY,                  /* a temporary shortage, of file descriptors or memory */
+    ST_FULL,                  /* the disk is full */
+    ST_IO,                    /* another operating system error, such as a disk error */
+    ST_FORMAT,                /* a file has invalid contents or is of the wrong kind */
     ST_UNSUPPORTED,           /* valid, but not supported here */
     ST_DEVICE,                /* an error of a device or its driver */
     ST_MEMORY,                /* out of device memory */
@@ -30,10 +30,10 @@ enum [[nodiscard]] status{
     ST_HELP,                  /* -h or --help was given: print the help text, exit code 0 */
 };
 
-/* Sets the error message of this thread, which lives until the next fail(), and returns `st`. What
- * controls a terminal is kept in the form of visible.h; line breaks stay if the format has one. */
+/* Sets the error message of this thread, which lives until the next fail(), and returns `st`.
+ * Control characters are escaped (visible.h); line breaks stay if `format` has one. */
 enum status fail(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Prefixes the message of the error that is being passed up: "node 118 gelu h.3.mlp: ...". */
+/* Puts a prefix before the current error message: "node 118 gelu h.3.mlp: ...". */
 enum status fail_in(enum status st, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Save the current error before cleanup that may fail too, and restore it afterwards. */
 struct failure {
@@ -46,7 +46,7 @@ const char *fail_message(void);
 /* Where the error passed on its way up: "via plan/run.c:40, train/trainer.c:77"; may be empty. */
 const char *fail_trail(void);
 enum status fail_via(enum status st, const char *file, int line);
-/* Whether a status is of files: base/file.h. */
+/* Whether a status is one of the file errors of base/file.h. */
 static inline bool is_of_files(enum status st)
 {
     return st >= ST_ABSENT && st <= ST_FORMAT;

@@ -63,5 +63,5 @@ int64_t caches_last(void)
     int n = caches_read("/sys/devices/system/cpu", c);
     long processors = sysconf(_SC_NPROCESSORS_ONLN), reported = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (n && processors > 0) return c[n - 1].bytes * ceil_div(processors, c[n - 1].sharing);
-    return reported > 0 ? reported : 0; /* in virtual machines often that of the host */
+    return reported > 0 ? reported : 0; /* in virtual machines often the host's cache size */
 }

@@ -8,13 +8,13 @@ enum { CACHES_MOST = 6 };
 
 struct cache_fact {
     int level;     /* 1: L1 */
-    int64_t bytes; /* of one such cache */
+    int64_t bytes; /* size of one such cache */
     int sharing;   /* logical processors that share it; at least 1 */
 };
 
 /* The data and unified caches of the first processor, smallest level first; returns their number,
- * at most CACHES_MOST. `root` is /sys/devices/system/cpu. 0: the system reports none, as in some
- * virtual machines. In a virtual machine the sizes are those that its host chose to show. */
+ * at most CACHES_MOST, or 0 if the system reports none, as in some virtual machines. `root` is
+ * /sys/devices/system/cpu. In a virtual machine, the host decides which sizes are reported. */
 int caches_read(const char *root, struct cache_fact ret[CACHES_MOST]);
 /* Bytes of all last-level caches of this machine together; 0: unknown. */
 int64_t caches_last(void);

@@ -36,8 +36,8 @@ static inline int64_t size_round_up(int64_t n, int64_t to)
     return rest ? size_add(n, to - rest) : n;
 }
 
-/* `x` as an integer, rounded towards zero: the nearest int64_t if it is beyond the range,
- * `if_nan` if it is not a number. A plain cast of such an x is undefined. */
+/* `x` as an integer, rounded towards zero and clamped to the range of int64_t; `if_nan` for NaN. A
+ * plain cast is undefined for NaN and for values out of range. */
 static inline int64_t int64_of(double x, int64_t if_nan)
 {
     if (x != x) return if_nan;

@@ -46,7 +46,7 @@ enum status file_fail(const char *path, int error)
     return fail(file_status(error), "%s: %s", path, strerror(error));
 }
 
-/* Whether to repeat a call that failed; waits 10, 40 and 160 ms. */
+/* Whether to retry a failed call; waits 10, 40 and 160 ms. */
 static bool repeats(int error, int attempt)
 {
     enum { TRIES = 4, FIRST_PAUSE_US = 10000 };
@@ -235,7 +235,7 @@ enum status file_make_dir(const char *path)
 {
     if (mkdir(path, 0777) != 0) return errno == EEXIST ? ST_OK : file_fail(path, errno);
     enum status st = file_sync_parent(path);
-    if (st == ST_OK || st == ST_DENIED) return ST_OK; /* one that may not be read has no sync */
+    if (st == ST_OK || st == ST_DENIED) return ST_OK; /* an unreadable parent cannot be synced */
     rmdir(path);
     return st;
 }
@@ -393,8 +393,8 @@ enum status file_writer_commit(struct file_writer *w)
     w->stream = NULL;
     errno = 0;
     if (!w->error && (fflush(stream) != 0 || ferror(stream) || fsync(fileno(stream)) != 0))
-        w->error = errno ? errno : EIO; /* ferror: of a write whose errno is lost */
-    fclose(stream);                     /* everything is on disk, or has failed already */
+        w->error = errno ? errno : EIO; /* ferror may be set without an errno */
+    fclose(stream);                     /* everything is on disk, or the error is known */
     if (!w->error && rename(w->temporary, w->path) != 0) w->error = errno;
     if (!w->error) return file_sync_parent(w->path);
     unlink(w->temporary);

@@ -1,4 +1,5 @@
-/* floor.h - the least time of work, by the measured ceilings of a machine. */
+/* floor.h - a lower bound on the time of a kernel or step: the time that its FLOPs and bytes need
+ * at the measured peak rates of the machine. */
 #ifndef BASE_FLOOR_H
 #define BASE_FLOOR_H
 
@@ -6,8 +7,8 @@
 
 enum { CEILINGS_COPIES = 24 };
 
-/* Bandwidths of copies by all threads, by size, smallest first: bytes of a thread, source and
- * destination together; bytes/s, read and written. */
+/* Measured bandwidths of copies by all threads, in ascending order of size. copy_bytes: source plus
+ * destination of one thread; copy_rate: bytes/s, bytes read plus bytes written. */
 struct ceilings {
     bool gpu;
     double threads; /* 1 for a GPU */
@@ -16,16 +17,17 @@ struct ceilings {
 };
 
 struct floor {
-    double compute_ms, memory_ms; /* 0: unknown, or no such work */
+    double compute_ms, memory_ms; /* 0: unknown, or no FLOPs or bytes */
     double ms;                    /* the longer of the two */
 };
 
-/* `peak`: FLOP/s of the type; 0: unknown. Bytes take as long as a copy of their size, on a GPU as a
- * large copy. What ran in less, `ms`, had its data in a cache: its bytes take `ms`, but at least
- * the time of the fastest copy of any size. NAN: the time is unknown, or the caches are cold. */
+/* `peak`: FLOP/s of the data type; 0: unknown. memory_ms is the time of a copy of `bytes`; on a GPU
+ * at the bandwidth of the largest copy. `ms` is the measured time; NAN: unknown, or measured with
+ * cold caches. If `ms` is below memory_ms, the data was in a cache: memory_ms is then `ms`, but at
+ * least the time at the fastest copy rate of any size. */
 struct floor floor_of(const struct ceilings *c, double peak, double flops, double bytes, double ms);
-/* Bandwidth in bytes/s of a copy of `bytes`, also on a GPU: linear in the logarithm of the size,
- * beyond the ends that of the nearest copy. 0: unknown. */
+/* Bandwidth in bytes/s of a copy of `bytes`, also on a GPU: interpolated linearly in the logarithm
+ * of the size, constant beyond the smallest and the largest copy. 0: unknown. */
 double floor_copy_rate(const struct ceilings *c, double bytes);
 
 #endif

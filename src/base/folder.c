@@ -10,7 +10,7 @@
 
 enum { WAIT_MS = 5000 };
 
-/* Removes what killed writers of this folder left. */
+/* Removes the temporary folders of killed writers of this folder. */
 static enum status clean(const struct folder_writer *w, struct arena *a)
 {
     struct file_entries e;
@@ -21,7 +21,7 @@ static enum status clean(const struct folder_writer *w, struct arena *a)
     for (int i = 0; i < e.count; i++) {
         if (file_temporary_of(e.name[i]) != length || memcmp(e.name[i], name, (size_t)length) != 0)
             continue;
-        /* it may be what `name` led to before a crash, until its change is on the disk */
+        /* Sync first: until the exchange of names is on disk, a crash may restore this folder. */
         if (!synced) TRY(file_sync_folder(w->parent));
         synced = true;
         own_remove_temporary(arena_printf(a, "%s/%s", w->parent, e.name[i]), w->kind);
@@ -56,11 +56,11 @@ enum status folder_writer_open(struct folder_writer *w, const char *path, enum o
     return st;
 }
 
-/* Changes places with the folder that has the name. Where the file system cannot exchange two
- * names, a checkpoint is removed first, since a training must go on, and all else is refused. */
+/* Exchanges the names of the temporary and the existing folder. On a file system that cannot, an
+ * existing checkpoint is removed first, so that training can go on; other folders are refused. */
 static enum status exchange(struct folder_writer *w)
 {
-    TRY(file_sync_folder(w->parent)); /* both names are on the disk before they change places */
+    TRY(file_sync_folder(w->parent)); /* both names must be on disk before the exchange */
     if (renameat2(AT_FDCWD, w->temporary, AT_FDCWD, w->path, RENAME_EXCHANGE) == 0) return ST_OK;
     if (errno != EINVAL && errno != ENOSYS) return file_fail(w->path, errno);
     if (w->kind != OWN_CHECKPOINT)
@@ -72,11 +72,11 @@ static enum status exchange(struct folder_writer *w)
     return rename(w->temporary, w->path) == 0 ? ST_OK : file_fail(w->path, errno);
 }
 
-/* Gives the temporary folder its name; what had it before has the temporary one then. */
+/* Gives the temporary folder its final name. A folder that had this name gets the temporary one. */
 static enum status take_name(struct folder_writer *w)
 {
     struct stat info;
-    TRY(lock_check(&w->lock)); /* else the reason would be a temporary folder that is not there */
+    TRY(lock_check(&w->lock)); /* gives a clearer message than the sync if the parent was moved */
     TRY(file_sync_folder(w->temporary));
     if (lstat(w->path, &info) != 0) {
         if (errno != ENOENT) return file_fail(w->path, errno);
@@ -116,7 +116,7 @@ enum status folder_remove(const char *path, enum own_folder kind)
     TRY(file_temporary_name(path, gone));
     TRY(own_check(path, kind));
     if (rename(path, gone) != 0) return errno == ENOENT ? ST_OK : file_fail(path, errno);
-    TRY(file_sync_parent(path)); /* or a crash shows a part of the folder under its name */
-    TRY(own_check(gone, kind));  /* no one can put a file into it any more by its name */
+    TRY(file_sync_parent(path)); /* or a crash could leave a part of the folder under `path` */
+    TRY(own_check(gone, kind));  /* again: no one can add a file under the old name any more */
     return file_remove_dir(gone);
 }

@@ -23,7 +23,7 @@ static void limit_to(struct memory_limit *ret, int64_t bytes, const char *format
     va_end(args);
 }
 
-/* The number of a line "KEY 123 kB", in bytes; -1: there is none. */
+/* The bytes in a line "KEY 123 kB"; -1 if there is no such line. */
 static int64_t kib_of(const char *text, const char *key)
 {
     const char *line = strstr(text, key);
@@ -82,7 +82,7 @@ static int64_t stat_of(const char *text, const char *prefix, const char *key)
     return bytes > 0 ? bytes : 0;
 }
 
-/* One limit of one group; `name` is the group's in the sentence. */
+/* One limit of one group; `name` is the group's name for the sentence. */
 static void limit_at(const char *directory, const char *name, const struct files *f,
                      struct free_memory *ret)
 {
@@ -104,8 +104,8 @@ static void limit_at(const char *directory, const char *name, const struct files
              str_bytes(size, (double)limit));
 }
 
-/* All limits of a group and its ancestors. In a container the path may be the host's and not exist
- * here; the walk ends at the mount, which is the container's own group. */
+/* All limits of a group and its ancestors. In a container the path may be a path of the host that
+ * does not exist here; the walk ends at the mount, which is the container's own group. */
 static void limit_upwards(const char *mount, const char *group, bool first, struct free_memory *ret)
 {
     char directory[2200];
@@ -118,8 +118,8 @@ static void limit_upwards(const char *mount, const char *group, bool first, stru
     }
 }
 
-/* Lines are "0::/group" (version 2) and "4:memory:/group" (version 1). Version 2 beside version 1
- * is mounted below it. */
+/* Lines are "0::/group" (version 2) and "4:memory:/group" (version 1). If a system has both
+ * versions, version 2 is mounted below version 1. */
 void free_in_groups(const char *groups, const char *root, struct free_memory *ret)
 {
     while (*groups) {

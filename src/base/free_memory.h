@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-/* The least that any limit of a kind leaves. */
+/* The free memory under the tightest limit of one kind. */
 struct memory_limit {
     int64_t bytes; /* -1: unknown */
     /* Which limit it is, for a sentence: "under memory.max of the control group /job, 400.0 MiB",
@@ -12,8 +12,8 @@ struct memory_limit {
     char name[256];
 };
 
-/* Limits of pages count memory once it is touched, limits of addresses count it before: a program
- * needs more of these, so one may lack where the other does not. */
+/* Limits on pages count memory when it is touched, limits on addresses when it is allocated. A
+ * program allocates more than it touches, so either limit may be the tighter one. */
 struct free_memory {
     struct memory_limit pages, addresses;
 };
@@ -22,22 +22,23 @@ struct free_memory {
         .pages.bytes = -1, .addresses.bytes = -1 \
     }
 
-/* Asks MemAvailable and, where the machine does not overcommit (vm.overcommit_memory=2), its commit
- * limit; RLIMIT_AS and RLIMIT_DATA; and the control groups of the process with all their ancestors.
- * Swap does not count as free: a training that is swapped out is thousands of times slower. */
+/* Reads MemAvailable; the commit limit if the machine does not overcommit (vm.overcommit_memory=2);
+ * RLIMIT_AS and RLIMIT_DATA; and the control groups of the process with all their ancestors. Swap
+ * does not count as free: a training that swaps is thousands of times slower. */
 struct free_memory free_memory_now(void);
-/* The smaller limit of the two. */
+/* The smaller of `pages` and `addresses`. */
 const struct memory_limit *free_memory_least(const struct free_memory *f);
-/* Its bytes now. */
+/* The bytes of the smaller limit of free_memory_now. */
 int64_t free_memory_bytes(void);
 
-/* Parts of it; `ret` must be initialized and keeps the smaller values.
+/* The parts of free_memory_now. Each lowers the limits in `ret`, which must be initialized.
+ *
  * Limits of control groups: memory.max and memory.high (version 2), memory.limit_in_bytes and
  * memory.memsw.limit_in_bytes (version 1). `groups` is the text of /proc/self/cgroup, and `root`
- * the mount point of the groups (/sys/fs/cgroup). Cached file pages and what the kernel calls
- * reclaimable count as free, since it frees them before it kills. */
+ * the mount point of the groups (/sys/fs/cgroup). Cached file pages and reclaimable kernel memory
+ * count as free, because the kernel frees them before it kills a process. */
 void free_in_groups(const char *groups, const char *root, struct free_memory *ret);
-/* MemAvailable from the text of /proc/meminfo, and with `strict` the commit limit. */
+/* MemAvailable from the text of /proc/meminfo, and the commit limit if `strict`. */
 void free_in_meminfo(const char *meminfo, bool strict, struct free_memory *ret);
 /* Limits of the process; `status` is the text of /proc/self/status. */
 void free_in_process(const char *status, struct free_memory *ret);

@@ -3,7 +3,7 @@
 #ifdef HAVE_ZLIB
 #include <zlib.h>
 
-/* 15: a window of 32 KiB; 16: a gzip header, with a comment, without a name and a date. */
+/* 15: a window of 32 KiB; 16: a gzip header. */
 enum { WINDOW = 15 + 16, MEMORY = 8, PIECE = 1 << 16 };
 
 bool gzip_there(void)
@@ -14,7 +14,7 @@ bool gzip_there(void)
 void gzip_text(const struct str *text, struct str *ret)
 {
     static unsigned char piece[PIECE];
-    static char comment[] = "strobe"; /* by it, base/own.h recognizes the file */
+    static char comment[] = "strobe"; /* base/own.h recognizes the file by this comment */
     z_stream z = {0};
     int64_t consumed = 0;
     int st =

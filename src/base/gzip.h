@@ -5,7 +5,7 @@
 #include "base/str.h"
 
 bool gzip_there(void);
-/* Compresses `text`; the output depends on the text alone. A BUG if gzip_there is false. */
+/* Compresses `text`; the output depends on the text alone. Aborts if gzip_there() is false. */
 void gzip_text(const struct str *text, struct str *ret);
 
 #endif

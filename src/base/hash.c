@@ -8,8 +8,8 @@
 struct hash *hash_open(void)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
-    /* Every libcrypto has SHA-256. Some allocate before main, where heap_guard_libraries comes too
-     * late: all that can be missing here is memory. */
+    /* Every libcrypto has SHA-256, so only memory can be missing here. Some versions allocate
+     * before main, and heap_guard_libraries then has no effect. */
     if (!context || EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1) heap_end(0);
     return (struct hash *)context;
 }

@@ -12,16 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *advised; /* the end of the sentence */
+static const char *advised; /* the end of the out-of-memory sentence */
 
-/* Who finds no memory waits here until a thread that gives the reserve up has freed it. */
+/* A thread that finds no memory waits here while another thread frees the reserve. */
 static pthread_mutex_t giving_up = PTHREAD_MUTEX_INITIALIZER;
-static void *reserve;                     /* NULL: none, or given up */
-static bool low;                          /* it was given up */
-static int64_t reserves;                  /* given up so far */
-static _Thread_local int64_t asked_after; /* `reserves` when this thread last asked again */
+static void *reserve;                     /* NULL: none, or freed already */
+static bool low;                          /* the reserve was freed */
+static int64_t reserves;                  /* how many reserves were freed so far */
+static _Thread_local int64_t asked_after; /* `reserves` when this thread last repeated a request */
 
-/* Frees the reserve, if there is one, in favour of the next one. */
+/* Frees the present reserve, if any, and sets the next one. */
 static void replace_reserve(void *block)
 {
     pthread_mutex_lock(&giving_up);
@@ -41,7 +41,7 @@ void heap_reserve(int64_t bytes)
     replace_reserve(NULL);
     if (bytes <= 0) return;
     void *block = heap_alloc(bytes);
-    memset(block, 1, (size_t)bytes); /* pages that are not touched are no reserve */
+    memset(block, 1, (size_t)bytes); /* the system provides pages only when they are touched */
     replace_reserve(block);
 }
 
@@ -50,13 +50,13 @@ bool heap_low(void)
     return __atomic_load_n(&low, __ATOMIC_RELAXED);
 }
 
-/* Gives the reserve up. True if the caller should ask again, once in each thread: another thread
- * may have given it up already. */
+/* Frees the reserve. True if the caller should repeat its request; another thread may have freed
+ * the reserve already, so each thread repeats once per reserve. */
 static bool give_up_reserve(void)
 {
     pthread_mutex_lock(&giving_up);
     if (reserve) {
-        __atomic_store_n(&low, true, __ATOMIC_SEQ_CST); /* before others take what it leaves */
+        __atomic_store_n(&low, true, __ATOMIC_SEQ_CST); /* before other threads take its memory */
         free(reserve);
         reserve = NULL;
         reserves++;
@@ -156,7 +156,7 @@ static void free_for_crypto(void *block, const char *, int)
     free(block);
 }
 
-/* Called by operator new when there is no memory; it asks again when this returns. */
+/* operator new calls this when it finds no memory, and tries again when this returns. */
 static void no_memory_for_new(void)
 {
     if (!give_up_reserve()) heap_end(0);
@@ -168,8 +168,8 @@ static void uncaught(void)
         "refuses it memory or a thread; see `ulimit -a`");
 }
 
-/* The functions of the C++ standard library by their names in the object file, as this program has
- * no C++ and is not linked with that library itself: oneDNN brings it, where it is used. */
+/* Looks the functions of the C++ standard library up by their mangled names: this program has no
+ * C++, and the library is present only if oneDNN is. */
 static void guard_cplusplus(void)
 {
     typedef void handler(void);

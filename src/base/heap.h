@@ -1,27 +1,25 @@
-/* heap.h - memory of the host, which is there or the program ends in one sentence.
+/* heap.h - host memory allocation that never returns NULL.
  *
- * Functions that allocate here never return NULL, so callers have nothing to check. Where no more
- * memory is to be had, the reserve is given up and the request repeated; without a reserve, or if
- * that fails too, the sentence goes to stderr and the process exits with 1, at once: no core dump,
- * no exit handlers, nothing unwound. Files that were complete stay complete, since every file is
- * written under another name first.
+ * If malloc fails, the reserve is freed and the request repeated. Without a reserve, or if the
+ * second request fails too, one sentence goes to stderr and the process exits with 1 at once,
+ * without a core dump or exit handlers. Complete files stay complete, because every file is written
+ * under a temporary name first.
  *
- * A training keeps a reserve. Once it was needed, heap_low() is true; the loop asks after each
- * step, saves a checkpoint and returns ST_MEMORY, as it does for Ctrl-C. Nothing is saved within
- * an allocation, in the middle of a step. The promise: where memory runs out during a training by
- * less than the reserve, the step is finished and a checkpoint is saved. Where it runs out by
- * more, or nothing can be allocated at all, the checkpoints saved before stand. A process that the
- * kernel kills because a limit is exceeded later, when memory is touched, gets no sentence:
- * engine_open asks beforehand (engine/fit.h).
+ * A training keeps a reserve. heap_low() is true once the reserve was freed. The training loop
+ * checks it after each step, never within an allocation, saves a checkpoint and returns ST_MEMORY.
+ * So if a training lacks less memory than the reserve, it finishes the step and saves a checkpoint;
+ * if it lacks more, only the earlier checkpoints remain. A process that the kernel kills later,
+ * when it touches memory beyond a limit, prints nothing: engine_open checks for this beforehand
+ * (engine/fit.h).
  *
- * Large blocks whose failure has a better answer (tensors: another batch_size) are allocated by
- * their owners, who return ST_MEMORY. */
+ * Large blocks (tensors) are allocated elsewhere, by code that returns ST_MEMORY, so that the
+ * message can suggest another batch_size. */
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
 
 #include "base/checked.h"
 
-/* Free all of them with free(). The contents of heap_alloc are undefined; heap_zeroed clears. */
+/* The caller calls free(). The contents of heap_alloc are undefined, those of heap_zeroed zero. */
 void *heap_alloc(int64_t bytes);
 void *heap_zeroed(int64_t bytes);
 /* `alignment` is a power of two; `bytes` is rounded up to a multiple of it. */
@@ -33,19 +31,19 @@ char *heap_strdup(const char *text);
 
 #define HEAP_NEW(type, n) ((type *)heap_zeroed(size_mul((int64_t)sizeof(type), (n))))
 
-/* Keeps `bytes` in reserve for this process; 0 gives them back. */
+/* Keeps `bytes` in reserve for this process; 0 frees the reserve. */
 void heap_reserve(int64_t bytes);
-/* The end of the sentence if memory runs out all the same; NULL: none. It is kept, not copied, and
- * printed as it is. */
+/* Sets the end of the out-of-memory sentence; NULL: none. The text must stay valid. */
 void heap_advise(const char *advice);
-/* The reserve was needed: save and stop. */
+/* True if the reserve was freed: the caller should save and stop. */
 bool heap_low(void);
-/* Prints the sentence and exits. `bytes` is the size of the request; 0: unknown. */
+/* Prints the out-of-memory sentence and exits. `bytes` is the size of the request; 0: unknown. */
 _Noreturn void heap_end(int64_t bytes);
 
-/* Applies the same rule to libraries: jansson and libcrypto allocate here; `new` of C++ (oneDNN)
- * takes the reserve before it throws std::bad_alloc, and ends here instead; an exception that
- * no one catches ends in one sentence, too. Call it once, before any of them is used. */
+/* Applies the same rule to libraries: jansson and libcrypto allocate through this file. When C++'s
+ * `new` (oneDNN) finds no memory, it frees the reserve and tries again, then calls heap_end instead
+ * of throwing std::bad_alloc. An uncaught C++ exception ends in one sentence, too. Call this once,
+ * before any of these libraries is used. */
 void heap_guard_libraries(void);
 
 #endif

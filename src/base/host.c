@@ -92,7 +92,7 @@ static void read_cpuinfo(struct clocks *c, const char *path)
             if (colon) add_clock(c, strtod(colon + 1, NULL));
         }
         kept = (int)strlen(line);
-        if (kept == (int)sizeof text - 1) kept = 0; /* too long to be a clock line */
+        if (kept == (int)sizeof text - 1) kept = 0; /* too long for a clock line */
         memmove(text, line, (size_t)kept);
     }
     if (fd >= 0) close(fd);

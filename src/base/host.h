@@ -8,9 +8,8 @@
 /* Bytes of resident memory that no file backs: heap, stacks, library allocations. -1 if the system
  * does not report it (/proc/self/statm). */
 int64_t host_anonymous_bytes(void);
-/* Processor time in seconds used since boot by all processes, and since start by this process and
- * those that it started and waited for.
- * `all` is -1 if the system does not report it (/proc/stat). */
+/* Processor time in seconds: `all` by all processes since boot, or -1 if the system does not report
+ * it (/proc/stat); `own` by this process since its start, with the children that it waited for. */
 struct host_work {
     double all, own;
 };
@@ -20,9 +19,10 @@ struct host_work host_work_now(void);
  * in steps of 10 ms and lag behind. */
 double host_others(struct host_work start, struct host_work end, double seconds);
 double host_own_seconds(void);
-/* Processor clock in MHz: the mean of the `n` fastest processors, because the others idle, and the
- * maximum of the machine; -1: unknown. `root` is /sys/devices/system/cpu; without cpufreq there,
- * `cpuinfo` (/proc/cpuinfo) is read, which in a virtual machine may be nominal. */
+/* Processor clocks in MHz, -1 if unknown. mhz: mean of the `n` processors with the highest clock,
+ * because the others are idle; most_mhz: maximum of the machine. `root` is /sys/devices/system/cpu;
+ * without cpufreq there, `cpuinfo` (/proc/cpuinfo) is read: nominal clocks in some virtual
+ * machines. */
 struct host_clock {
     double mhz, most_mhz;
 };

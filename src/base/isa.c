@@ -21,7 +21,7 @@ enum { X86 = false, ARM = true, ANY = true };
 enum { X86 = false, ARM = false, ANY = true };
 #endif
 
-/* The processor, of a family that has the set at all, has it. */
+/* For sets that every processor of their family has. */
 static bool has_always(void)
 {
     return true;
@@ -88,7 +88,7 @@ bool isa_exists(enum isa isa)
     return sets[isa].exists;
 }
 
-/* Threads may call this for the first time at once: no one sees a set before it is the answer. */
+/* Several threads may make the first call at once, so known_widest is written only once final. */
 enum isa isa_widest(void)
 {
     static _Atomic int known_widest; /* ISA_AUTO: not determined yet */
@@ -182,7 +182,7 @@ static bool has_word(const char *words, int length, const char *word)
     return false;
 }
 
-/* x86 lists them as "flags", ARM as "Features". All processors are assumed to be alike. */
+/* x86 lists the names as "flags", ARM as "Features". All processors are assumed to be alike. */
 const char *isa_names_of(const char *cpuinfo, struct arena *a)
 {
     const char *line = strstr(cpuinfo, "\nflags");

@@ -1,15 +1,14 @@
-/* isa.h - the instruction sets of this processor that kernels are written for and may use.
+/* isa.h - the instruction sets that CPU kernels may use on this processor.
  *
- * The sets form one list, widest first; a processor that has one also has all of its family that
- * follow it. A limit excludes the sets before it, so that one machine can measure the benefit of
- * each. */
+ * The sets form one list, widest first. A processor that has a set also has all later sets of the
+ * same family. A limit disables wider sets, so that one machine can measure the benefit of each. */
 #ifndef BASE_ISA_H
 #define BASE_ISA_H
 
 #include "base/arena.h"
 
-/* THE list: enumerator, word, family of processors. AMX and AVX512_BF16 multiply bfloat16; every
- * 64-bit Arm processor has NEON; PLAIN is portable C. */
+/* THE list: enumerator, name, processor family. AMX and AVX512_BF16 multiply bfloat16; every 64-bit
+ * Arm processor has NEON; PLAIN is portable C. */
 #define ISA_LIST(X)                  \
     X(AMX, amx, X86)                 \
     X(AVX512_BF16, avx512_bf16, X86) \
@@ -20,7 +19,7 @@
     X(PLAIN, plain, ANY)
 
 enum isa {
-    ISA_AUTO, /* as a limit: no limit */
+    ISA_AUTO, /* no limit */
 #define ISA_ENUMERATOR(name, word, family) ISA_##name,
     ISA_LIST(ISA_ENUMERATOR)
 #undef ISA_ENUMERATOR
@@ -39,7 +38,7 @@ enum isa isa_widest(void);
 /* Disables wider sets for the whole process; call it before kernels are chosen. ISA_AUTO removes
  * the limit. ST_UNSUPPORTED if the processor lacks the set; the message lists the sets it has. */
 enum status isa_limit(enum isa limit);
-/* The same, given a word of isa_words; otherwise ST_USAGE, and the message lists them. */
+/* The same, given a word of isa_words; ST_USAGE for any other word, and the message lists all. */
 enum status isa_limit_word(const char *word);
 /* The current limit; ISA_AUTO: no limit. */
 enum isa isa_limited(void);

@@ -12,7 +12,8 @@ json_t *text_or_null(const char *text);
 /* null for infinities and NaN, which JSON does not have. */
 json_t *number_or_null(double x);
 json_t *texts_json(const char *const *text, int n);
-/* Release `root`; flags as of json_dumps. A file is replaced atomically, text gets a newline. */
+/* Both release `root`; `flags` are those of json_dumps. json_write replaces the file atomically;
+ * json_print_with appends the text and a newline. */
 enum status json_write(json_t *root, size_t flags, const char *path);
 void json_print_with(json_t *root, size_t flags, struct str *s);
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* The times of turns that both took, per unit of work; returns their number. */
+/* The times per unit of work of all turns that both series have; returns the number of pairs. */
 static int pairs_of(const struct timed *x, const struct timed *y, double *ret_first,
                     double *ret_second)
 {

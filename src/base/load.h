@@ -1,4 +1,4 @@
-/* load.h - what other programs did to the processors while something was measured, in a warning. */
+/* load.h - how busy other programs kept the processors during a measurement, and a warning. */
 #ifndef BASE_LOAD_H
 #define BASE_LOAD_H
 
@@ -8,16 +8,15 @@ struct load {
     struct host_work work;
     int64_t start_ns;
 };
-/* Times are doubtful if other programs use a larger share of all processors: 0.1. */
+/* 0.1: measured times are doubtful if other programs used a larger share of all processors. */
 extern const double LOAD_BUSY;
-/* Whether they did, by the number of processors that they kept busy; NAN: unknown. */
+/* Whether `processors` busy processors (NAN: unknown) are a larger share than LOAD_BUSY. */
 bool load_is_busy(double processors);
 struct load load_start(void);
-/* Share of all processors that other programs took since then, 0 to 1; NAN: unknown, as for less
- * than half a second. */
+/* Share of all processors, 0 to 1, that other programs used since load_start; NAN: unknown, for
+ * example if that is less than half a second ago. */
 double load_others(const struct load *l);
-/* "other programs took 75 % of the 2 processors meanwhile: ..." if the share exceeds LOAD_BUSY,
- * else NULL. The buffer belongs to the caller (LOAD_WORDS). */
+/* "other programs took 75 % of the 2 processors meanwhile: ..."; NULL if share <= LOAD_BUSY. */
 enum { LOAD_WORDS = 160 };
 const char *load_words(double share, char buffer[LOAD_WORDS]);
 /* Logs these words as a warning. */

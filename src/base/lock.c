@@ -21,7 +21,7 @@ enum status lock_take(struct lock *l, const char *folder, int wait_ms)
     for (;; wait_ms -= POLL_MS) {
         TRY(lock_watch(l, folder));
         bool busy = flock(l->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        /* between the two calls, the holder before may have removed the folder */
+        /* The previous holder may have removed the folder between the open and the lock. */
         enum status st = busy ? fail(ST_USAGE,
                                      "another process is writing in %s: try again when it has "
                                      "ended",

@@ -1,27 +1,27 @@
-/* lock.h - the one kind of lock: flock of a folder.
+/* lock.h - locks between processes: flock of a folder.
  *
- * Its holder is the only one who makes and removes what has a temporary name in the folder. The
- * system releases the lock of a process that is killed. File systems without locks are accepted. */
+ * Only the holder of the lock creates and removes temporary files in the folder. The system
+ * releases the lock of a killed process. On file systems without locks, every lock succeeds. */
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H
 
 #include "base/base.h"
 
 struct lock {
-    int fd;           /* of the folder; a zeroed struct holds none, nor does one with -1 */
-    const char *path; /* the caller's */
+    int fd;           /* of the folder. A zeroed struct, or one with fd -1, holds no lock. */
+    const char *path; /* owned by the caller */
 };
 
-/* Opens a folder without a lock, so that lock_check can tell whether its path still leads to it. */
+/* Opens a folder without locking it, so that lock_check can tell whether it was moved. */
 enum status lock_watch(struct lock *l, const char *folder);
-/* Also locks it. ST_USAGE if another process has the lock for longer than `wait_ms`. */
+/* Opens and locks a folder. ST_USAGE if another process keeps the lock longer than `wait_ms`. */
 enum status lock_take(struct lock *l, const char *folder, int wait_ms);
-/* ST_ABSENT if the path does not lead to the folder any more: the message says where it was moved,
- * or that it was deleted. An error says nothing about where it is, so then ST_OK. */
+/* ST_ABSENT if the path no longer leads to the folder: the message says where it was moved, or that
+ * it was deleted. ST_OK if the check itself fails. */
 enum status lock_check(const struct lock *l);
-/* The path on which the folder is now; false if it was deleted or that is unknown. */
+/* The present path of the folder; false if the folder was deleted or its path is unknown. */
 bool lock_now(const struct lock *l, char *ret_path, int size);
-/* No effect if it is released already. */
+/* Has no effect on a lock that is released already. */
 void lock_release(struct lock *l);
 
 #endif

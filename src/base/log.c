@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { BAR = 24 };
-/* Without a terminal: the first line soon, as a sign of life, further ones seldom. */
+/* Intervals of progress lines: on a terminal; without one, before the first and between others. */
 static const int64_t redraw_ns = 100000000, plain_first_ns = 5000000000, plain_ns = 60000000000;
 
 static enum log_level level_shown = LOG_INFO;
@@ -31,14 +31,14 @@ void log_set_level(enum log_level level)
 
 bool log_can_write(int fd)
 {
-    enum { LOOK_MS = 50 }; /* a signal may come between the look at its flag and the wait */
+    enum { LOOK_MS = 50 }; /* a signal may arrive between the check of its flag and the wait */
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     while (poll(&p, 1, interrupt_noted() ? 0 : LOOK_MS) <= 0)
         if (interrupt_noted()) return false;
     return true;
 }
 
-/* Results and messages keep their order where both go to one file. */
+/* Flushes stdout first, so that results and messages keep their order if both go to one file. */
 static void flush_results(void)
 {
     if (__fpending(stdout) && log_can_write(STDOUT_FILENO)) fflush(stdout);
@@ -50,11 +50,11 @@ static void print_message(enum log_level level, const char *prefix, const char *
     if (level > level_shown) return;
     char text[2048];
     vsnprintf(text, sizeof text, format, args);
-    /* Line breaks stay only if the message itself has some; those of names are shown. */
+    /* Line breaks stay only if the format itself has one; line breaks in names are escaped. */
     visible_in_place(text, sizeof text, strchr(format, '\n'));
     flush_results();
     if (!log_can_write(STDERR_FILENO)) return;
-    /* One call, so that lines of several threads do not mix. */
+    /* One call, so that the lines of several threads do not mix. */
     fprintf(stderr, "%s%s%s%s\n", line_live ? "\r\033[K" : "", prefix, message_prefix, text);
     line_live = false;
 }
@@ -112,7 +112,7 @@ static void print_duration(struct str *s, double seconds)
         str_printf(s, "%lld h %02d min", (long long)(t / 3600), (int)(t / 60 % 60));
 }
 
-/* From the rate since the start of this run; work done before does not count. */
+/* Estimates the time left from the rate since progress_start; earlier work does not count. */
 static void print_time_left(const struct progress *p, struct str *s, int64_t now_ns)
 {
     int64_t worked = p->done - p->done_first;

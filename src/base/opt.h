@@ -13,20 +13,20 @@ struct opt {
     enum opt_kind kind;
     void *member;           /* bool *, const char **, int64_t * */
     const char *value_name; /* "FILE"; NULL for a flag */
-    const char *help;       /* NULL: for processes that Strobe starts itself; no help names it */
+    const char *help;       /* NULL: an option for processes that Strobe starts; not in the help */
 };
 
-/* Parses the options of the table (which ends with name == NULL) and removes them from argv. What
- * remains (words without dashes, --options for which `keep` returns true, everything after a lone
- * `--`) moves to the front of argv, and *argc becomes its length. An unknown option is ST_USAGE;
- * the message suggests the nearest one. With `keep`, one that resembles none in the table remains
- * too: the code that parses the rest can report it better. A text that begins with ~ is ST_USAGE
- * (file_check_place).
+/* Parses the options of the table (which ends with name == NULL) and removes them from argv. The
+ * remaining words (words without dashes, --options for which `keep` returns true, everything after
+ * a lone `--`) move to the front of argv, and *argc becomes their number. An unknown option is
+ * ST_USAGE; the message suggests the nearest known option. With `keep`, an unknown option that
+ * resembles none in the table remains too, because the code that parses the remaining words can
+ * report it better. A text that begins with ~ is ST_USAGE (file_check_place).
  *
  * -h or --help is ST_HELP: no member is set, and opt_help describes the options. */
 enum status opt_parse(const struct opt *table, int *argc, char **argv,
                       bool (*keep)(const char *word));
-/* The output of opt_print for the table of this thread's last ST_HELP. */
+/* The help text for the opt_parse call of this thread that last returned ST_HELP. */
 const char *opt_help(void);
 void opt_print(const struct opt *table, struct str *s);
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How a file begins; a question mark is any byte. */
+/* The first bytes of each kind of file; a question mark stands for any byte. */
 static const char page[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -19,7 +19,7 @@ static const char junit[] =
 static const char bench[] = "{\n \"v\": ?,\n \"kind\": \"bench\",";
 static const char profile[] = "{\"v\":?,\"version\":\"";
 static const char trace[] = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"version\":";
-/* The gzip header with the comment of base/gzip.c. */
+/* A gzip header with the comment of base/gzip.c. */
 static const char packed_trace[] = "\x1f\x8b\x08\x10??????strobe";
 
 static const struct {
@@ -32,13 +32,13 @@ static const struct {
 
 enum { NAMES = 15 };
 
-/* The files of a folder. Those of a run before its folder ckpt are written by a training, and the
- * last of them to be removed is one that marks the run. */
+/* The files of each kind of folder. A training writes the files of a run that stand before ckpt.
+ * own_clear_run removes them in this order, so a file that marks the run must be the last. */
 static const struct {
     const char *words;
     struct known_file {
-        const char *name, *begin; /* NULL: recognized by its name, in a folder that is recognized */
-        bool marks;               /* the folder is recognized by it */
+        const char *name, *begin; /* begin NULL: recognized by name, in a recognized folder */
+        bool marks;               /* this file makes the folder recognized */
     } file[NAMES];
 } folders[] = {
     [OWN_SET] = {"data set",
@@ -89,7 +89,7 @@ static enum status file_begins(const char *path, const char *begin, bool *ret_do
 
 /* --- folders ---------------------------------------------------------------------------------- */
 
-/* The length of NAME in a temporary name, else of all of it. */
+/* The length of NAME if `entry` is a temporary name, else of the whole entry. */
 static int name_length(const char *entry)
 {
     int length = file_temporary_of(entry);
@@ -111,7 +111,7 @@ static bool is_iteration(const char *entry)
     return length >= DIGITS_LEAST && (int)strspn(entry, "0123456789") >= length;
 }
 
-/* A folder inside of a recognized one: what is foreign there is foreign here. */
+/* Examines a folder inside another one; a foreign entry of the inner folder counts for both. */
 static enum status look_inside(const char *path, const char *entry, enum own_folder kind,
                                struct arena *a, struct own_found *ret)
 {
@@ -152,7 +152,7 @@ static enum status look_at(const char *folder, const char *entry, enum own_folde
     return ST_OK;
 }
 
-/* A slash at the end would follow a link. */
+/* Removes slashes at the end first, because lstat would follow a link with one. */
 enum status own_check_no_link(const char *path)
 {
     char name[4096];
@@ -263,7 +263,7 @@ static enum status look_at_file(const char *path, enum own_file kind, bool *ret_
     int64_t size = 0;
     *ret_there = lstat(path, &info) == 0;
     *ret_own = false;
-    if (!*ret_there) return ST_OK; /* what else is wrong, writing it tells */
+    if (!*ret_there) return ST_OK; /* writing the file will report other errors */
     TRY(own_check_no_link(path));
     if (!S_ISREG(info.st_mode))
         return fail(ST_FORMAT, "%s: exists and is not a regular file", path);

@@ -1,9 +1,9 @@
-/* own.h - what Strobe recognizes as its own output.
+/* own.h - recognizes files and folders that Strobe has written.
  *
- * Strobe deletes or replaces only what it recognizes, and follows no link to reach it. A folder is
- * recognized by the beginning of one of its files, and what is in it by name. A file that a user
- * names is recognized by its beginning. What is not recognized is refused with ST_USAGE and one
- * sentence that names the file. docs/FORMATS.md describes the files. */
+ * Strobe deletes or replaces only files and folders that it recognizes, and follows no links to
+ * them. A folder is recognized by the first bytes of one of its files; the entries of a recognized
+ * folder are recognized by name. A file whose path the user chose is recognized by its first bytes.
+ * Anything else is refused with ST_USAGE and its name. docs/FORMATS.md describes the files. */
 #ifndef BASE_OWN_H
 #define BASE_OWN_H
 
@@ -12,40 +12,42 @@
 enum own_folder {
     OWN_SET,         /* a data set */
     OWN_RUN,         /* a run directory */
-    OWN_CHECKPOINTS, /* its folder ckpt */
-    OWN_CHECKPOINT,  /* one in it; may be damaged, so state.json or DONE is enough */
-    OWN_MODEL,       /* a model for Hugging Face's programs */
+    OWN_CHECKPOINTS, /* the folder ckpt of a run */
+    OWN_CHECKPOINT,  /* a checkpoint in ckpt; may be damaged, so state.json or DONE is enough */
+    OWN_MODEL,       /* a model in Hugging Face's format */
 };
 enum own_file { OWN_PAGE, OWN_PICTURE, OWN_JUNIT, OWN_BENCH, OWN_PROFILE, OWN_TRACE };
 
 struct own_found {
-    bool empty; /* or missing */
+    bool empty; /* the folder is empty or missing */
     bool recognized;
-    const char *foreign; /* an entry that is not of this kind, or a link; NULL: none */
-    const char *unlike;  /* an entry that is recognized only if the folder is; NULL: none */
+    const char *foreign; /* an entry that does not belong in a folder of this kind, or a link;
+                          * NULL: none */
+    const char *unlike;  /* an entry with a known name but not the known first bytes; it counts as
+                          * Strobe's only in a recognized folder. NULL: none */
 };
-/* Looks at a folder, which may not be a link unless it is a run. */
+/* Examines a folder. ST_USAGE if it is a link, unless `kind` is OWN_RUN. */
 enum status own_look(const char *folder, enum own_folder kind, struct arena *a,
                      struct own_found *ret);
-/* ST_OK if the folder is missing or empty, or Strobe's own with nothing foreign in it: then it may
- * be deleted or replaced as a whole. One of a temporary name need not be complete. */
+/* ST_OK if the folder may be deleted or replaced as a whole: it is missing or empty, or Strobe's
+ * own without a foreign entry. A folder with a temporary name may be incomplete. */
 enum status own_check(const char *path, enum own_folder kind);
-/* ST_USAGE if it is a link. */
+/* ST_USAGE if `path` is a link. */
 enum status own_check_no_link(const char *path);
-/* ST_USAGE if a file of a run that reports read is a link, since it may lead to any file; if
- * `also_unread`, also any other, and its folder ckpt. */
+/* ST_USAGE if a file of a run that reports read is a link, because it may lead to any file. With
+ * `also_unread`, the other files and the folder ckpt are checked, too. */
 enum status own_check_links(const char *run, bool also_unread);
 
-/* Removes what killed writers left in a run, or in its folder ckpt. Needs the claim of the run. */
+/* Removes temporary files of killed writers from a run or its ckpt. Needs the claim of the run. */
 void own_clean(const char *folder, enum own_folder kind);
-/* Removes a folder of a temporary name; one with a foreign file in it stays, with a warning. */
+/* Removes a folder with a temporary name; warns and keeps it if it has a foreign file. */
 void own_remove_temporary(const char *path, enum own_folder kind);
-/* Removes the files that a training writes into its run, but for ckpt. */
+/* Removes the files that a training writes into its run, except the folder ckpt. */
 enum status own_clear_run(const char *run);
 
-/* ST_OK if there is no such file, an empty one, or one of this kind. */
+/* ST_OK if the file is missing, empty, or of this kind. */
 enum status own_check_file(const char *path, enum own_file kind);
-/* The same, and that the file could be written now; leaves nothing behind. */
+/* Also checks that the file could be written now; leaves nothing behind. */
 enum status own_check_writable(const char *path, enum own_file kind);
 /* Writes a file whose path the user chose (base/file.h). */
 enum status own_write(const char *path, enum own_file kind, const void *data, int64_t size);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Members of a struct. */
+/* The member of a type at an address. */
 #define AT(type, p) (*(type *)(p))
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ static void *take_figures(json_t *j, int *ret_n, struct arena *a)
     return figure;
 }
 
-/* `first`: of a tuple, whose list is its rest. */
+/* Reads the elements of `j` from index `first` on: above 0 for a list that ends a tuple. */
 static void *take_list(const struct field *f, const json_t *j, int first, int *ret_n,
                        struct arena *a)
 {

@@ -48,7 +48,7 @@ static inline float dropout_scale(int threshold)
     return 256.0f / (float)(256 - threshold);
 }
 
-/* 16 bytes of a pointwise dropout site: element i uses byte i%16 of call i/16. */
+/* 16 random bytes for dropout number `site` of a model: element i uses byte i%16 of call i/16. */
 struct rng_words dropout_pointwise(uint32_t seed, uint32_t site, uint32_t step, uint64_t call);
 /* The 16 bytes of one 4x4 set of elements of the attention matrix of head `bh` = b*H+h: inside the
  * 16x16 block (q16, k16), rows {2a,2a+1,2a+8,2a+9} x columns {2b,2b+1,2b+8,2b+9}, a, b = 0..3. Word

@@ -8,13 +8,13 @@
 static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                             "_./=,:@%+-";
 
-/* The character at `c` of n bytes is shown by a terminal as it is. */
+/* Whether the character of n bytes at `c` equals its escaped form, so that a terminal shows it. */
 static bool is_shown(const char *c, int n, const char *form)
 {
     return (int)strlen(form) == n && !memcmp(c, form, (size_t)n);
 }
 
-/* Whether the word needs quotes, and whether it has what only escapes can show. */
+/* Whether the word needs quotes; *ret_escapes: whether it also needs escapes. */
 static bool needs_quotes(const char *word, bool *ret_escapes)
 {
     char form[VISIBLE_BYTES];

@@ -12,8 +12,7 @@ struct stats {
 
 /* All zero for n = 0. Does not modify `x`. */
 struct stats stats_of(const double *x, int n);
-/* Of `n` steps of a run, the first ones that statistics leave out, because they warm caches and
- * compile kernels. */
+/* How many of the first of `n` steps statistics skip: these warm caches and compile kernels. */
 int64_t warm_up_of(int64_t n);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether the bytes are the beginning of a character that more bytes may complete. */
+/* Whether the bytes begin a character that further bytes may complete. */
 static bool is_begun(const char *text, int64_t bytes)
 {
     unsigned char lead = (unsigned char)*text;

@@ -1,20 +1,20 @@
-/* terminal.h - what goes to a terminal is shown, never obeyed. */
+/* terminal.h - escapes control characters in the output to a terminal. */
 #ifndef BASE_TERMINAL_H
 #define BASE_TERMINAL_H
 
 #include "base/base.h"
 
-/* If stdout is a terminal, everything printed on it from now on passes through visible.h; line
- * breaks and tabs stay. To a pipe or a file the bytes go unchanged. main calls it once, first. */
+/* If stdout is a terminal, escapes all its output from now on (visible.h), except line breaks and
+ * tabs. Output to a pipe or a file stays unchanged. main calls this once, first. */
 void terminal_guard_stdout(void);
 
-/* The guard's memory of a character of which only the first bytes have been written. */
+/* Holds the first bytes of a character whose other bytes have not been written yet. */
 struct terminal_guard {
     char held[4];
     int n;
 };
 struct str;
-/* Appends what is to be sent for `bytes` more bytes. */
+/* Appends the escaped form of the next `bytes` bytes of output to `s`. */
 void terminal_filter(struct terminal_guard *g, const char *text, int64_t bytes, struct str *s);
 
 #endif

@@ -22,8 +22,8 @@ static struct {
 } busy[WATCHED_MOST];
 static struct threads_watch *watching; /* NULL: disabled */
 
-/* Limits are rounded down to whole threads: a throttled team waits for its slowest thread at every
- * barrier and loses more than the fraction of a processor would gain. */
+/* Limits are rounded down to whole threads: all threads would wait for a throttled thread at every
+ * barrier, which costs more than the fraction of a processor gains. */
 static int64_t whole_threads(double quota, double period)
 {
     if (quota <= 0 || period <= 0) return 0;
@@ -49,8 +49,8 @@ static int64_t limit_at(const char *directory)
     return whole_threads(quota, strtod(line, NULL));
 }
 
-/* Least over a group and its ancestors. In a container the path may be the host's and not exist
- * here; the walk ends at the mount, which is the container's own group. */
+/* The smallest limit of a group and its ancestors. In a container the path may be a path of the
+ * host that does not exist here; the walk ends at the mount, which is the container's own group. */
 static int64_t limit_upwards(const char *mount, const char *group)
 {
     char directory[2200];
@@ -128,8 +128,8 @@ static int64_t cores_of_mask(const cpu_set_t *mask)
     return threads_cores(processor, n, "/sys/devices/system/cpu");
 }
 
-/* The processors of this process. If OpenMP binds threads (OMP_PROC_BIND), this one is bound to one
- * place already, so the union of all is used. False: more processors than a mask can hold. */
+/* The processors that this process may use; false if they are too many for a mask. If OpenMP binds
+ * threads (OMP_PROC_BIND), this thread has one place only, so the union of all places is used. */
 static bool mask_of_process(cpu_set_t *ret_mask)
 {
     int places = omp_get_num_places();
@@ -179,15 +179,15 @@ int64_t threads_asked(void)
     return asked ? max_i64(strtoll(asked, NULL, 10), 0) : 0;
 }
 
-/* The number if none is set: OMP_NUM_THREADS, as OpenMP read it, or one for each core. */
+/* The default number of threads: OMP_NUM_THREADS as OpenMP read it, else one per core. */
 static int64_t unset_count(void)
 {
-    static int by_openmp, processors; /* before threads_set */
+    static int by_openmp, processors; /* read at the first call, before threads_set changes them */
     if (!by_openmp) by_openmp = omp_get_max_threads(), processors = omp_get_num_procs();
     return by_openmp == processors ? threads_available() : by_openmp;
 }
 
-/* OMP_THREAD_LIMIT, which OpenMP obeys whatever number is set. */
+/* `n`, bounded by OMP_THREAD_LIMIT, which OpenMP always obeys. */
 static int64_t limited(int64_t n)
 {
     int64_t limit = omp_get_thread_limit();

@@ -6,19 +6,19 @@
 
 #include <pthread.h>
 
-/* Sets the number of threads of the OpenMP regions that this thread opens; 0: OMP_NUM_THREADS if it
- * is set, else threads_available(). OMP_THREAD_LIMIT bounds both. Warns if the number exceeds
- * threads_available(). */
+/* Sets the number of threads of the OpenMP regions that this thread opens; 0: OMP_NUM_THREADS, or
+ * threads_available() if it is not set. OMP_THREAD_LIMIT bounds the number. Warns if the number
+ * exceeds threads_available(). */
 void threads_set(int64_t n);
-/* The number in use; before any threads_set, that of threads_set(0). */
+/* The number in use; before any threads_set, the number that threads_set(0) would set. */
 int64_t threads_count(void);
-/* The number that OMP_NUM_THREADS asks for; 0: it is not set. */
+/* OMP_NUM_THREADS; 0: not set. */
 int64_t threads_asked(void);
-/* One thread for each core that this process may use, by its affinity mask and control groups. A
- * second hardware thread shares the vector units and delays every barrier: not counted. */
+/* The number of cores that this process may use, by its affinity mask and control groups. Second
+ * hardware threads do not count: they share the vector units and delay every barrier. */
 int64_t threads_available(void);
-/* The same by the system alone: OpenMP, which may have bound this thread to one place, is not
- * asked. Allocates nothing, so it may run before main and before constructors. */
+/* Like threads_available, but without OpenMP's places: OpenMP may have bound this thread to one
+ * place. Allocates nothing, so it may run before main and before constructors. */
 int64_t threads_allowed(void);
 /* Lets this thread run on all processors of the process again after OpenMP bound it to one place.
  * Call it before starting a child process, which would otherwise inherit the single place. */
@@ -26,15 +26,15 @@ void threads_unbind(void);
 /* Number of distinct cores among `n` logical processors, given in ascending order; `root` is
  * /sys/devices/system/cpu. A processor of unknown topology counts as one core. */
 int64_t threads_cores(const int *processor, int n, const char *root);
-/* The cpu limit of control groups in whole processors, 0 if there is none. `groups` is the text of
+/* The CPU limit of control groups in whole processors, 0 if there is none. `groups` is the text of
  * /proc/self/cgroup, and `root` the mount point of the groups (/sys/fs/cgroup). */
 int64_t threads_group_limit(const char *groups, const char *root);
 
-/* Starts a thread that gets no signals; false: the system has no more. */
+/* Starts a thread that receives no signals; false if the system cannot start another thread. */
 bool threads_start(pthread_t *ret, void *(*work)(void *user), void *user);
 
-/* Measures the work of threads in parallel regions: each calls threads_begin and threads_end, then
- * the opening thread threads_joined. While disabled, each is one pointer check. */
+/* Measures the busy time of threads in parallel regions. Each thread calls threads_begin and
+ * threads_end; then the opening thread calls threads_joined. A disabled call is a pointer check. */
 struct threads_span {
     int thread;
     int64_t start_ns, end_ns;
@@ -43,13 +43,12 @@ struct threads_watch {
     int64_t regions;
     int64_t busy_ns;    /* sum over all threads */
     int64_t busiest_ns; /* sum over regions of the busiest thread's time */
-    bool unseen;        /* a library opened regions of its own */
-    /* When each thread worked in these regions; NULL: not recorded. What exceeds `capacity` is
-     * lost. */
+    bool unseen;        /* a library opened parallel regions that were not measured */
+    /* When each thread worked; NULL: not recorded. Spans beyond `capacity` are dropped. */
     struct threads_span *span;
     int64_t spans, capacity;
 };
-/* Adds the regions that this thread opens from now on to `w`, the one watch; NULL disables it. */
+/* From now on, adds the regions that this thread opens to `w`, the only watch; NULL disables it. */
 void threads_watch(struct threads_watch *w);
 int64_t threads_begin(void);
 void threads_end(int64_t begun);

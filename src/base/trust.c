@@ -28,7 +28,7 @@ static enum status check_one(const char *path, const char *asked, bool above)
                 asked, path, (unsigned)info.st_mode & 07777, path);
 }
 
-/* `real` is absolute, without links, and is cut on the way up. */
+/* Checks `real`, an absolute path without links, and every folder above it; truncates `real`. */
 static enum status check_upwards(char *real, const char *asked, bool above)
 {
     for (;; above = true) {
@@ -39,7 +39,7 @@ static enum status check_upwards(char *real, const char *asked, bool above)
     }
 }
 
-/* `rest`: what does not exist yet, below `real`. */
+/* Joins `real` and `rest`, the part of a path below `real` that does not exist yet. */
 static const char *join(const char *real, const char *rest, struct arena *a)
 {
     while (*rest == '/') rest++;
@@ -47,7 +47,7 @@ static const char *join(const char *real, const char *rest, struct arena *a)
     return arena_printf(a, "%s%s%s", real, strcmp(real, "/") ? "/" : "", rest);
 }
 
-/* What a link to a file leads to may be any file, and writing would replace it. */
+/* Refuses a link to a file: it may lead to any file, which a write would replace. */
 static enum status check_link(const char *path)
 {
     struct stat link, there;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A signal between a look at its flag and the wait would be missed: look again now and then. */
+/* A signal may arrive between the check of its flag and the wait, so the flag is polled. */
 enum { LOOK_MS = 50 };
 
 static bool readable(int fd, int wait_ms)
@@ -16,7 +16,7 @@ static bool readable(int fd, int wait_ms)
     return poll(&p, 1, wait_ms) > 0;
 }
 
-/* Messages of such a socket arrive whole. */
+/* SOCK_SEQPACKET delivers each message whole. */
 static bool receive(int fd, void *message, size_t bytes)
 {
     return recv(fd, message, bytes, MSG_DONTWAIT) == (ssize_t)bytes;

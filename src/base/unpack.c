@@ -22,7 +22,7 @@ struct unpack {
     int64_t consumed;
     char buffer[BUFFER]; /* of the file */
     int64_t at, filled;
-    bool ended;  /* the file */
+    bool ended;  /* the end of the file was read */
     bool inside; /* a compressed stream has begun */
     enum status (*read)(struct unpack *u, char *ret, int64_t most, int64_t *ret_bytes);
 #ifdef HAVE_ZLIB
@@ -79,7 +79,7 @@ static enum status read_zlib(struct unpack *u, char *ret, int64_t most, int64_t 
     uInt available = z->avail_out;
     while (z->avail_out == available) {
         TRY(fill(u));
-        /* Tapes and some programs fill up the last block with zeros. */
+        /* Tapes and some programs pad the last block with zeros. */
         while (u->stream_ended && !u->inside && u->at < u->filled && !u->buffer[u->at]) u->at++;
         if (u->at == u->filled) {
             if (u->inside) return fail_cut(u);
@@ -125,20 +125,20 @@ static enum status read_zstd(struct unpack *u, char *ret, int64_t most, int64_t 
 }
 #endif
 
-/* First bytes of compressed files, and the command that prints what is in them. */
+/* First bytes of compressed files, and the command that prints their contents. */
 static const struct packed {
     const char *begin, *command;
 } packed[] = {
     {"\x1f\x8b", "gunzip -c"}, {"\x28\xb5\x2f\xfd", "zstd -dc"}, {"\x50\x2a\x4d\x18", "zstd -dc"},
     {"BZh91AY", "bunzip2 -c"}, {"\xfd\x37zXZ", "xz -dc"},        {"PK\x03\x04", "unzip -p"},
 };
-/* The last one: a frame to be skipped, with which files of pzstd begin. */
+/* Indices into `packed`. Files of pzstd begin with a skippable frame, ZSTD_SKIPPED. */
 enum { GZIP, ZSTD, ZSTD_SKIPPED };
 
 static bool begin_packed(struct unpack *u, int kind)
 {
 #ifdef HAVE_ZLIB
-    enum { WINDOW = 15 + 16 }; /* of 32 KiB, in a gzip header */
+    enum { WINDOW = 15 + 16 }; /* 15: a window of 32 KiB; 16: a gzip header */
     if (kind == GZIP) {
         u->has_zlib = inflateInit2(&u->zlib, WINDOW) == Z_OK;
         u->read = read_zlib;

@@ -1,7 +1,7 @@
-/* unpack.h - reads a file as it is, or unpacked if it is compressed with gzip or zstd.
+/* unpack.h - reads a file and decompresses it if it is in gzip or zstd format.
  *
- * The format is recognized by the first bytes. The file is read from where its descriptor stands,
- * in order, so it may be a pipe. */
+ * The format is recognized by the first bytes. The file is read sequentially from its descriptor's
+ * current position, so it may be a pipe. */
 #ifndef BASE_UNPACK_H
 #define BASE_UNPACK_H
 
@@ -10,11 +10,12 @@
 struct unpack;
 
 /* Takes the descriptor, which unpack_close closes. `name` is for messages and must stay valid.
- * ST_UNSUPPORTED with the command that unpacks it: another format, or a library is missing. */
+ * ST_UNSUPPORTED for another compressed format, or if the program was built without the library;
+ * the message has the command that unpacks the file. */
 enum status unpack_open(struct unpack **ret, int fd, const char *name);
-/* Up to `most` bytes; *ret_bytes is 0 at the end. ST_FORMAT: the file is cut or damaged. */
+/* Reads up to `most` bytes; *ret_bytes is 0 at the end. ST_FORMAT: truncated or damaged. */
 enum status unpack_read(struct unpack *u, char *ret, int64_t most, int64_t *ret_bytes);
-/* Bytes of the file that were read so far, which are fewer than were returned if it is packed. */
+/* Bytes of the file read so far; for a compressed file, fewer than unpack_read returned. */
 int64_t unpack_consumed(const struct unpack *u);
 void unpack_close(struct unpack *u);
 

@@ -53,7 +53,7 @@ void utf8_encode(int32_t code, char ret_text[UTF8_BYTES])
     ret_text[n] = '\0';
 }
 
-/* The bytes that a character has by its first one; 0: none begins with it. */
+/* The number of bytes of a character by its first byte; 0 if no character begins with that byte. */
 static int length_by_first(uint8_t first)
 {
     if (first < 0x80) return 1;

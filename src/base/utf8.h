@@ -6,8 +6,8 @@
 
 struct str;
 
-/* one past the last code point; longest encoding plus zero byte */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
+/* One past the last code point; the longest encoding plus a zero byte. */
 enum { UTF8_LIMIT = 0x110000, UTF8_BYTES = 5 };
 
 /* Decodes the code point at `text`, which has `bytes` > 0 bytes; *ret_bytes is its length. Negative
@@ -24,7 +24,7 @@ static inline bool utf8_begins(char byte)
 int utf8_fit(const char *text, int most);
 /* How many of the last bytes, 0 to 3, begin a character that further bytes could complete. */
 int utf8_unfinished(const char *text, int64_t bytes);
-/* Appends a text with U+FFFD for every byte that is no part of a valid character. */
+/* Appends a text, with U+FFFD for every byte that is not part of a valid character. */
 void utf8_append_valid(struct str *s, const char *text, int64_t bytes);
 /* Writes the code point and a zero byte. */
 void utf8_encode(int32_t code, char ret_text[UTF8_BYTES]);

@@ -12,7 +12,7 @@
 const double VERDICT_LEAST = 1.02, VERDICT_CLEAR = 3;
 
 enum { SAMPLES = 2000, PAIRS_MOST = 512, SEED = 1 };
-static const double TAIL = 0.005; /* of each side of an interval of 99 % */
+static const double TAIL = 0.005; /* the share on each side of a 99 % interval */
 
 const char *verdict_name(enum verdict_kind kind)
 {
@@ -46,8 +46,8 @@ static int rank_of_interval(int n)
     return k;
 }
 
-/* The median of one bootstrap sample: runs of `length` neighbours, the last of which follows the
- * first. `rank` of each number in `sorted`; `count` has space for n numbers. */
+/* The median of one bootstrap sample, made of runs of `length` neighbours; the series wraps around.
+ * `rank` is the index of each number in `sorted`; `count` has space for n numbers. */
 static double sample_median(const double *sorted, const int *rank, int n, int length, int sample,
                             int *count)
 {
@@ -64,7 +64,7 @@ static double sample_median(const double *sorted, const int *rank, int n, int le
     return (low + sorted[i - 1]) / 2;
 }
 
-/* Runs as long as the square root of the series: noise that outlasts one pair stays together. */
+/* A run has sqrt(n) pairs, so that noise that outlasts one pair stays in one run. */
 static void widen_by_bootstrap(const double *x, const double *sorted, int n, double *low,
                                double *high)
 {
@@ -86,7 +86,7 @@ static void widen_by_bootstrap(const double *x, const double *sorted, int n, dou
 
 /* --- the verdict ------------------------------------------------------------------------------ */
 
-/* `x`: logarithms of ratios. */
+/* `median`, `low` and `high` are logarithms of ratios. */
 static struct verdict conclude(struct verdict v, double median, double low, double high)
 {
     double least = log(v.pairs < VERDICT_PAIRS ? VERDICT_CLEAR : VERDICT_LEAST);

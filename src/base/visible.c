@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Characters that change how others are shown, or that look like nothing: soft hyphen, Arabic
- * letter mark, zero width, marks and overrides of direction, separators of lines, byte order mark,
- * interlinear marks, tags. */
+/* Characters that are invisible or change how others are shown: C1 controls, soft hyphen,
+ * zero-width characters, direction marks and overrides, line separators, byte order mark, tags and
+ * others. */
 static bool is_hidden(int32_t code)
 {
     static const struct {

@@ -1,9 +1,10 @@
-/* visible.h - text of files and users in a form that no terminal obeys and that hides nothing.
+/* visible.h - escapes control and invisible characters in text from files and users, so that it can
+ * neither control a terminal nor hide anything.
  *
- * Shown are: line breaks and other control characters as \n, \t, \r or \x1b; the controls of C1,
- * line separators, marks that turn the direction of writing and other invisible characters as
- * U+202E; bytes that are not UTF-8 as \xff. All other text stays as it is, backslashes as well, so
- * that a second pass changes nothing. */
+ * Line breaks and other control characters become \n, \t, \r or \x1b. C1 controls, line separators,
+ * marks of the direction of writing and other invisible characters become their code point, as in
+ * U+202E. Bytes that are not UTF-8 become \xff. All other text stays unchanged, including
+ * backslashes, so a second pass changes nothing. */
 #ifndef BASE_VISIBLE_H
 #define BASE_VISIBLE_H
 
@@ -11,15 +12,15 @@
 
 struct str;
 
-enum { VISIBLE_BYTES = 12 }; /* the longest form of a character, with its zero byte */
+enum { VISIBLE_BYTES = 12 }; /* the longest escaped character, with its zero byte */
 
-/* Writes the form of the first character of `bytes` > 0 bytes, and returns how many bytes that
- * character has. `lines`: line breaks and tabs stay. */
+/* Escapes the first character of a text of `bytes` > 0 bytes into `ret_form`, and returns the
+ * number of bytes of that character. With `lines`, line breaks and tabs stay. */
 int visible_step(const char *text, int64_t bytes, bool lines, char ret_form[VISIBLE_BYTES]);
-/* Appends one line of text, or several lines whose breaks and tabs stay. */
+/* Both append the escaped text; visible_append_lines keeps line breaks and tabs. */
 void visible_append(struct str *s, const char *text);
 void visible_append_lines(struct str *s, const char *text);
-/* Rewrites a text of at most `size` bytes in place; what no longer fits is cut off. */
+/* Escapes a text in place, in a buffer of `size` bytes; text that no longer fits is cut off. */
 void visible_in_place(char *text, int64_t size, bool lines);
 
 #endif

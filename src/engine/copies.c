@@ -21,7 +21,7 @@ static struct type packed_type(const struct config *c, const struct type *matrix
     return type_1d(matmul_dtype(c), packed_elements(matrix->dim[0], matrix->dim[1]));
 }
 
-/* True if the target has a kernel that packs such weights. */
+/* True if the target has a kernel that packs weights of this type. */
 static bool target_packs(const struct config *c, const struct type *matrix,
                          const struct target *target)
 {

@@ -1,7 +1,7 @@
-/* copies.h - copies of the f32 weights that matmuls read: a bf16 copy, and packed weights, which
- * are in the order in which a matmul's inner loop reads them.
+/* copies.h - copies of the f32 weights for matmuls: a bf16 copy, and packed weights, whose order is
+ * the order in which a matmul's inner loop reads them.
  *
- * Both need fusion=full, and zero < 3. There is a bf16 copy if dtype is bfloat16 or float8, and
+ * Both need fusion=full and zero < 3. There is a bf16 copy if dtype is bfloat16 or float8, and
  * packed weights if the backend can pack and pack_weights enables it. The update graph writes both
  * after the optimizer, and GRAPH_REFRESH rebuilds both from initial or loaded weights. */
 #ifndef ENGINE_COPIES_H

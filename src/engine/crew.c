@@ -85,8 +85,8 @@ static bool join(pthread_t thread, const struct timespec *end)
     return (end ? pthread_timedjoin_np(thread, NULL, end) : pthread_join(thread, NULL)) == 0;
 }
 
-/* Waits for the threads, after a failure for timeout_s at most. False: one of them hangs. It is
- * left behind with what it uses, as the process ends. */
+/* Waits for the threads, after a failure for at most timeout_s. False if a thread hangs: its memory
+ * is then not freed, since the process ends soon. */
 static bool join_all(const struct crew *crew, bool failed)
 {
     struct timespec end;

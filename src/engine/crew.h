@@ -1,9 +1,7 @@
-/* crew.h - the other ranks: each follows the orders of rank 0, in a thread of its own unless MPI
- * started it as a process.
+/* crew.h - the ranks other than 0. Each is a thread, or a process that MPI started.
  *
- * Rank 0 leads: before anything that all ranks do together it tells the others by an order. What an
- * order means is up to the caller: training (train/ranks.h) and measuring (measure/random_crew.h)
- * have orders of their own. */
+ * Rank 0 leads: before each joint operation it sends an order, which the other ranks follow.
+ * Training (train/ranks.h) and measuring (measure/random_crew.h) define different orders. */
 #ifndef ENGINE_CREW_H
 #define ENGINE_CREW_H
 
@@ -13,14 +11,14 @@ struct communicator;
 struct config;
 struct crew_member;
 
-enum { CREW_END = -1 }; /* the order that ends the ranks; the others are not negative */
+enum { CREW_END = -1 }; /* the order that ends the ranks; orders of the caller are not negative */
 struct crew_order {
     int64_t what, iter, first;
 };
 
-/* What a rank other than 0 does. */
+/* The callbacks of a rank other than 0. */
 struct crew_work {
-    /* Opens the rank's own state, also *ret if it fails: `close` is called in either case. */
+    /* Opens the rank's state. Sets *ret also on failure, because `close` is always called. */
     enum status (*open)(void **ret, const void *job, struct communicator *c);
     enum status (*obey)(void *state, const struct crew_order *o);
     void (*close)(void *state);
@@ -29,7 +27,7 @@ struct crew_work {
 /* The communicator of rank 0, and the threads of the other ranks of this process. */
 struct crew {
     struct communicator *communicator; /* NULL: there is one rank */
-    bool listening;                    /* the others wait for orders, or will */
+    bool listening;                    /* the other ranks wait for orders, or will soon */
     bool ended;
     /* private to crew.c */
     struct crew_member *member;
@@ -37,21 +35,21 @@ struct crew {
     int64_t timeout_s;
 };
 
-/* Sets the number of threads of this thread's kernels: that of the key `threads` or of
- * OMP_NUM_THREADS; else the ranks share the processors. */
+/* Sets the number of threads of this thread's kernels to the key `threads`, or OMP_NUM_THREADS, or
+ * this rank's share of the cores. */
 void crew_set_threads(const struct config *c);
-/* Starts a thread for each other rank. `job`, which is passed to `open`, must outlive them. Their
- * communicators need no other library, and share host memory only. */
+/* Starts a thread for each other rank. `job`, which is passed to `open`, must outlive the threads.
+ * They communicate through host memory, without a library. */
 enum status crew_open(struct crew *crew, int64_t ranks, int64_t timeout_s,
                       const struct crew_work *w, const void *job);
-/* Of rank 0; nothing happens at the others, or if there is one rank (NULL). */
+/* Sends an order, on rank 0. Does nothing on other ranks, or if there is one rank (`c` NULL). */
 enum status crew_order(struct communicator *c, int64_t what, int64_t iter, int64_t first);
-/* The work of another rank until CREW_END. A failure ends the calls of all ranks. */
+/* Follows the orders of rank 0 until CREW_END. A failure makes the calls of all ranks fail. */
 enum status crew_follow(struct communicator *c, const struct crew_work *w, const void *job);
-/* Ends the other ranks and waits for threads, for `timeout_s` at most after a failure; keeps the
- * failure that led here. *crew may be zeros. */
+/* Ends the other ranks and waits for their threads, after a failure for at most `timeout_s`. Keeps
+ * the current error message. *crew may be all zeros. */
 void crew_end(struct crew *crew);
-/* The same, and closes the communicator: after the engine, whose device MPI may disturb. */
+/* Also closes the communicator. Close the engine first, because MPI may disturb its device. */
 void crew_close(struct crew *crew);
 
 #endif

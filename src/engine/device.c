@@ -63,8 +63,8 @@ static bool bfloat16_is_faster(const struct backend *b, int number)
     return backend_target(b, there, &t) == ST_OK && !b->devices.refuses(&t, DT_BF16, false);
 }
 
-/* True if the ranks synchronize on the host in each step, as ranks that are threads do. Ranks that
- * are processes synchronize on the GPUs (NCCL). */
+/* True if the ranks synchronize on the host in each step: ranks in threads do; ranks in processes
+ * synchronize on the GPUs (NCCL). */
 static bool ranks_meet(const struct config *c)
 {
     return c->ranks.count > 1 && !communicator_is_mpi();
@@ -204,7 +204,7 @@ void device_adapt(struct config *c, const struct config *trained)
         now->isa = ISA_AUTO;
         say_adapted("isa", &was, c);
     }
-    if (device_of(c, &d) != ST_OK) return; /* opening the device says why */
+    if (device_of(c, &d) != ST_OK) return; /* opening the device reports the reason */
     bool replays = d.backend->recording && !ranks_meet(c);
     if (now->replay == REPLAY_TRUE && old->replay == REPLAY_TRUE && !replays) {
         now->replay = REPLAY_FALSE;

@@ -5,25 +5,25 @@
 #include "backend/backend.h"
 #include "engine/program.h"
 
-/* The name of the configuration's backend; device=auto is a GPU if one can be used. */
+/* The name of the configuration's backend; device=auto selects a GPU if one can be used. */
 const char *device_backend(const struct config *c);
 /* The number of the device among the devices of its backend. */
 int device_number(const struct config *c);
 /* The configuration's device. Fails if this build has no such backend. */
 enum status device_of(const struct config *c, struct device *ret);
 /* Sets dtype, replay and pad_vocab if they are auto (config_choose); `before` is the configuration
- * of the run that is continued, or NULL. `say`: for a new run, prints the choices that enable
- * something (not dtype=float32) in one line. Limits the instruction sets to plan.isa. */
+ * of the run that is continued, or NULL. `say`: for a new run, prints one line with the features
+ * that were enabled. Limits the instruction sets to plan.isa. */
 enum status device_choose(struct config *c, const struct config *before, bool say);
-/* For a checkpoint of another machine: if a key has the value of `trained` and this machine does
- * not support the value, sets a supported value and prints a line. */
+/* For a checkpoint of another machine: replaces values of `trained` that this machine does not
+ * support by supported ones, and prints a line for each. Keys that `c` overrides stay. */
 void device_adapt(struct config *c, const struct config *trained);
-/* Fails if the backend of that name cannot run the configuration, or does not exist (b NULL). */
+/* Fails if backend `b`, called `name`, cannot run the configuration or does not exist (b NULL). */
 enum status device_check(const struct config *c, const struct backend *b, const char *name);
 /* Fails if the target does not support the dtype of the configuration. */
 enum status device_check_type(const struct config *c, const struct target *target);
-/* The target to compile for: the configuration's device. If that does not exist, this fails with
- * `there`, else takes the backend's default target. Limits the instruction sets to plan.isa. */
+/* The target to compile for: the configuration's device. If this device does not exist, fails if
+ * `there`, else returns the backend's default target. Limits the instruction sets to plan.isa. */
 enum status device_target(const struct config *c, const char *backend, bool there,
                           struct target *ret);
 

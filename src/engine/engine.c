@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Bytes in use of the memory that holds the storage, up to a constant; -1: unknown. */
+/* Bytes in use, plus an arbitrary constant, in the memory that holds the storage; -1: unknown. */
 static int64_t used_bytes(const struct engine *e)
 {
     if (e->backend->host_memory) return host_anonymous_bytes();
@@ -18,8 +18,7 @@ static int64_t used_bytes(const struct engine *e)
     return space < 0 ? -1 : ((int64_t)1 << FAR) - space;
 }
 
-/* Ranks of one process share its memory: rank 0 checks what all need together, before any of them
- * allocates. */
+/* Ranks in one process share its memory; rank 0 checks their total need before any allocates. */
 static enum status check_fit(struct engine *e, unsigned kinds)
 {
     struct communicator *c = e->communicator;
@@ -41,7 +40,7 @@ static enum status compile(struct engine *e, const struct config *c, int64_t voc
     return check_fit(e, kinds);
 }
 
-/* The plans of one rank, run alone, would wait for the others for ever. */
+/* Checks that the ranks of the plans exist: a rank alone would wait for the others forever. */
 static enum status check_ranks(const struct config *c, unsigned kinds,
                                const struct communicator *communicator)
 {

@@ -1,7 +1,7 @@
 /* engine.h - a program with an open device and allocated memory, ready to run.
  *
- * An engine compiles a configuration (program.h), measures missing tuning entries (tune.h), opens
- * the device, allocates. Its plans share all memory; sequence.h runs them. */
+ * An engine compiles a configuration (program.h), opens the device, measures missing tuning entries
+ * (tune.h) and allocates memory, which all its plans share. sequence.h runs the plans. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
@@ -12,26 +12,25 @@ struct engine {
     struct program program;
     const struct backend *backend;
     void *context;                     /* the open device */
-    struct communicator *communicator; /* of the rank; NULL: there is one rank */
+    struct communicator *communicator; /* of this rank; NULL: there is one rank */
     struct storage_blocks storage;
     int64_t used_before; /* bytes of the process or the device before storage was allocated */
 };
 
-/* Compiles the plans of `kinds` (a mask, 1 << kind) for the configuration's device, measures
- * missing tuning entries, and allocates. `backend` is its name. Weights are zero; the caller
+/* Compiles the plans of `kinds` (a mask, 1 << kind) for the configuration's device, whose backend
+ * is `backend`, measures missing tuning entries, and allocates. Weights are zero; the caller
  * generates or loads them, then calls engine_refresh. `c` must outlive the engine. */
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a);
-/* The same for one of several ranks; the communicator, which may be NULL, must outlive the
- * engine. */
+/* The same for one of several ranks. The communicator must outlive the engine; it may be NULL. */
 enum status engine_open_rank(struct engine *e, const struct config *c, int64_t vocab,
                              unsigned kinds, const char *backend, struct communicator *communicator,
                              struct arena *a);
 void engine_close(struct engine *e);
-/* Rebuilds what is derived from the weights (copies.h). */
+/* Rebuilds the copies of the weights (copies.h). */
 enum status engine_refresh(struct engine *e);
 /* Growth of the process, or of the device's used memory, since storage was allocated; -1: unknown.
- * Includes what program_bytes predicts and what libraries allocate; complete after one step. */
+ * Includes program_bytes and the allocations of libraries; complete after one step. */
 int64_t engine_measured_bytes(const struct engine *e);
 
 #endif

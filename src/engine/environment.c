@@ -21,7 +21,7 @@ enum { ENVIRONMENT_VERSION = 1 };
 
 static const char unknown[] = "unknown";
 
-/* The value after `key` and a separator in a file of such lines, without quotes around it. */
+/* The value of the line "KEY SEPARATOR VALUE" in a file, without quotes around it. */
 static const char *line_value(const char *path, const char *key, char separator, struct arena *a)
 {
     char *text;

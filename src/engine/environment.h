@@ -1,4 +1,4 @@
-/* environment.h - the machine and software of a run: env.json, to interpret its results later. */
+/* environment.h - the machine and software of a run, stored in env.json. */
 #ifndef ENGINE_ENVIRONMENT_H
 #define ENGINE_ENVIRONMENT_H
 
@@ -19,7 +19,7 @@ struct environment {
         const char *name, *version;
     } library[ENVIRONMENT_LIBRARIES_MAX];
     int libraries;
-    /* Set by the caller: the widest set, and the set of the matmul library (NULL: no library). */
+    /* Set by the caller: the widest instruction set, and that of the matmul library or NULL. */
     const char *isa, *isa_library;
     const char *device; /* "NVIDIA H200", set by the caller; NULL: CPU only */
     const char *driver; /* of the device; NULL: none */

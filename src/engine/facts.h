@@ -1,4 +1,4 @@
-/* facts.h - the numbers of a training step (result/facts.h) from its plans. */
+/* facts.h - derives the numbers of a training step (result/facts.h) from its plans. */
 #ifndef ENGINE_FACTS_H
 #define ENGINE_FACTS_H
 
@@ -15,7 +15,7 @@ int64_t runs_per_step(const struct config *c, enum graph_kind kind);
 struct facts facts_of(const struct program *program);
 /* Prints a few lines of text. */
 void facts_print(const struct facts *f, struct str *s);
-/* plan.json (docs/FORMATS.md). The caller releases it with json_decref. */
+/* The contents of plan.json (docs/FORMATS.md). The caller releases it with json_decref. */
 json_t *facts_json(const struct facts *f);
 
 #endif

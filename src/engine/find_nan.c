@@ -55,7 +55,7 @@ static enum status after_step(void *user, const struct plan *p, int step)
     /* Waits here, so that a kernel that fails is reported with its own node. */
     TRY(p->backend->stream.sync(p->context));
     bool begun = op_def(n->op)->family == FAMILY_COMMUNICATION && n->op != OP_AWAIT;
-    if (begun) return ST_OK; /* its output is there after AWAIT */
+    if (begun) return ST_OK; /* the output is complete only after AWAIT */
     for (int i = 0; i < n->n_out; i++) {
         if (!dtype_is_float(graph_type(p->graph, n->out[i])->dtype)) continue;
         TRY(look_at(user, p, n, n->out[i]));

@@ -119,9 +119,9 @@ const char *fit_words(const struct program *p, unsigned kinds, int64_t memory_li
 
 /* --- free memory ------------------------------------------------------------------------------ */
 
-/* Memory other than storage blocks: libraries and the code that they generate, file streams, JSON,
- * plans of the samples. A model of 3 million parameters takes 25 MiB of it, and 52 MiB of addresses
- * with one thread; each further thread has a stack and a heap of the C library. */
+/* Host memory in addition to storage blocks: libraries and the code that they generate, file
+ * streams, JSON, plans of the samples. A model of 3 million parameters takes 25 MiB, and 52 MiB of
+ * addresses with one thread; each further thread has a stack and a heap of the C library. */
 static const int64_t HOST_BESIDES = 32 << 20, ADDRESSES_BESIDES = 64 << 20, THREAD_HEAP = 64 << 20;
 
 static int64_t stack_bytes(void)
@@ -143,8 +143,8 @@ int64_t fit_host_bytes(const struct program *p, bool reserved, int64_t threads, 
 
 struct need {
     const char *whose;    /* "memory", "the device's memory" */
-    int64_t bytes, there; /* of all ranks */
-    int64_t besides;      /* the part of `bytes` that does not depend on the batch */
+    int64_t bytes, there; /* needed and free, for all ranks together */
+    int64_t besides;      /* the part of `bytes` that does not depend on the batch size */
     int64_t ranks;
     const char *limit;
 };

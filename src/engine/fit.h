@@ -10,10 +10,10 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret);
 
-/* The smallest number of ranks, at least 2, with which a rank needs at most `bytes`, for the ZeRO
- * stage fit_ranks_zero (3 if `c` sets it, else 1) and the micro-batches that a rank of `c` has; 0:
- * a rank needs more even with RANKS_MOST ranks. *ret_least: the bytes of a rank with *ret ranks, or
- * RANKS_MOST; 0: the device has no ranks. */
+/* fit_ranks_zero: the ZeRO stage that fit_ranks assumes, 3 if `c` sets it, else 1.
+ * fit_ranks: *ret is the smallest number of ranks, at least 2, with which a rank needs at most
+ * `bytes`, with as many micro-batches per rank as in `c`; 0 if RANKS_MOST ranks are too few.
+ * *ret_least: the bytes of a rank with *ret (or RANKS_MOST) ranks; 0: the device has no ranks. */
 int fit_ranks_zero(const struct config *c);
 enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Capacity for pending readings; CHANGES of them are reserved for the begin and end of work. */
+/* Capacity for pending readings; CHANGES of them are reserved for the start and end of work. */
 enum { PENDING = 64, CHANGES = 16, CAPACITY = PENDING + CHANGES };
 
 /* Values weighted by the time that they cover. */
@@ -46,8 +46,8 @@ struct gauge {
     bool working;
     struct device_sample last;
     int64_t last_ns;
-    struct sum open; /* the open reading */
-    struct sum all;  /* all work */
+    struct sum open; /* the unfinished reading */
+    struct sum all;  /* over all work */
     int stride;      /* samples per reading */
     int readings;    /* since the stride changed */
     struct gauge_reading pending[CAPACITY];
@@ -72,7 +72,7 @@ static double mean(const struct weighted *w)
     return w->ms > 0 ? w->sum / w->ms : NAN;
 }
 
-/* If the energy counter decreased, it was reset: power times time is used instead. */
+/* Energy in joules between two samples: power times time if the counter was reset. -1: unknown. */
 static double energy_between(const struct device_sample *from, const struct device_sample *to,
                              double ms)
 {
@@ -119,7 +119,7 @@ static double share(double ms, double of)
 
 /* --- samples and readings --------------------------------------------------------------------- */
 
-/* Closes the open reading. If `most` readings are pending, the open reading continues instead. */
+/* Finishes the present reading, unless `most` readings are pending; then the reading continues. */
 static void close_reading(struct gauge *g, int most)
 {
     struct sum *s = &g->open;
@@ -152,7 +152,7 @@ static enum status sample(struct gauge *g)
         if (g->last_ns) add_sample(&g->open, &g->last, &x, ms);
         g->open.idle |= !g->working;
         if (g->last_ns && g->working) add_sample(&g->all, &g->last, &x, ms);
-        if (g->last_ns) { /* the first sample is not counted, because it opens the library */
+        if (g->last_ns) { /* the first query also opens the library, so it does not count */
             g->queried_ms += clock_ms(from_ns, now_ns);
             g->queries++;
         }

@@ -22,7 +22,7 @@ static bool same_kernel(const struct planned_launch *x, const struct planned_lau
            same_shape(&x->shape, &y->shape);
 }
 
-/* The kernels of a library are unknown: its calls are the same if operator and variant are. */
+/* Library calls, whose kernels are unknown, are equal if their operator and variant are equal. */
 static bool is_same(const struct step_launch *x, const struct step_launch *y)
 {
     const struct planned_launch *k = &x->launch, *l = &y->launch;

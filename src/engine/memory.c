@@ -121,7 +121,7 @@ static struct memory_tensor tensor_of(const struct plan *p, const struct residen
                                   s->last};
 }
 
-/* Weights, and the ranges with the same layout. */
+/* Adds the weights and the ranges that have the same layout. */
 static void add_parameters(const struct program *program, int last, struct memory_tensors *list)
 {
     const struct optimizer *o = optimizer_of(program->config);
@@ -138,7 +138,7 @@ static void add_parameters(const struct program *program, int last, struct memor
         int64_t bytes = program->bytes[ranges[r].storage];
         if (!ranges[r].size || !bytes) continue;
         int64_t elements = bytes / (ranges[r].size == 2 ? 2 : 4);
-        if (elements < program->model.elements) { /* the ranks share it */
+        if (elements < program->model.elements) { /* the range is sharded */
             add_tensor(list, (struct memory_tensor){.name = "shards of this rank",
                                                     .op = "",
                                                     .layer = -1,

@@ -21,7 +21,7 @@ static union attr sgd_attr(const struct config_train *c, int64_t decay_elements)
     return (union attr){.sgd = {c->momentum, c->weight_decay, decay_elements}};
 }
 
-/* 1 - beta^t, t from 1: the bias of moments that begin at zero. */
+/* 1 - beta^t, t from 1: the bias correction of moments that begin at zero. */
 static double bias1_at(const struct config_train *c, int64_t iter)
 {
     return 1 - pow(c->beta1, (double)(iter + 1));
@@ -61,7 +61,7 @@ static value leaf(struct graph *g, const struct parameter *p, enum storage stora
     return g_leaf_named(g, storage, p->name, p->type, p->offset);
 }
 
-/* Elements first ... of the gradients, summed over the ranks. */
+/* The gradients, summed over the ranks, from element `first` on. */
 static value gradient_range(struct graph *g, const struct config *c, const char *name,
                             struct type t, int64_t first)
 {
@@ -102,7 +102,7 @@ static struct optimizer_operands operands_of(struct graph *g, const struct confi
     return in;
 }
 
-/* The first `decayed` elements have weight decay. */
+/* Appends the operator of the optimizer; the first `decayed` elements have weight decay. */
 static value update_by_operator(struct graph *g, const struct optimizer *o,
                                 const struct config_train *c, int64_t decayed,
                                 const struct optimizer_operands *in)
@@ -166,13 +166,13 @@ static value collective(struct graph *g, enum op op, const struct config *c, val
     return graph_add(g, op, &attr, 1, &leaf, NULL);
 }
 
-/* Where a rank has the weights and gradients of its shard. */
+/* The offset of a shard in the rank's weights and gradients. */
 static int64_t place_of(const struct config *c, const struct shard_part *s)
 {
     return shards_weights(c) ? s->state : s->first;
 }
 
-/* One float behind the gradients. */
+/* The float after the gradients, in which the ranks sum their squared norms. */
 static value norm_leaf(struct graph *g, const struct model *m, const struct config *c)
 {
     int64_t end = shards_weights(c) ? shard_state_elements(c, m) : m->elements;
@@ -180,7 +180,7 @@ static value norm_leaf(struct graph *g, const struct model *m, const struct conf
                                  : range_leaf(g, STORAGE_GRADIENTS, end, 1);
 }
 
-/* The sum of the squares of this rank's shards, then of all ranks. */
+/* The gradient norm: sums the squares of this rank's shards, then over all ranks. */
 static value shared_norm(struct graph *g, const struct model *m, const struct config *c)
 {
     struct graph_scope here = graph_enter(g, "grad_norm", -1);
@@ -199,7 +199,7 @@ static value shared_norm(struct graph *g, const struct model *m, const struct co
     return norm;
 }
 
-/* The end of the parameters that decay, which come first: in the range, or in a unit, `all`. */
+/* The end of the parameters with weight decay, which come first in `all`, the range or a unit. */
 static int64_t decay_end(const struct model *m, const struct shard_part *all)
 {
     int64_t end = all->first;

@@ -17,11 +17,11 @@ struct optimizer_state {
     const char *suffix; /* in checkpoints, appended to the parameter's name: ".m" */
 };
 
-/* A number that changes from step to step: the input `name` of the update graph. */
+/* A number that changes with the iteration: the input `name` of the update graph. */
 struct optimizer_input {
     const char *name;
     double (*at)(const struct config_train *c, int64_t iter);
-    double timed; /* the value if an update is only timed */
+    double timed; /* the value in updates that are only timed */
 };
 
 /* The values that the update of one parameter reads. */
@@ -29,7 +29,7 @@ struct optimizer_operands {
     value weights, state[OPTIMIZER_STATES]; /* leaves */
     value gradient;                         /* a leaf, before clipping */
     value input[OPTIMIZER_INPUTS];
-    value clip; /* (1): the factor of the gradient */
+    value clip; /* (1): the factor by which clipping multiplies the gradient */
 };
 
 struct optimizer {
@@ -38,11 +38,11 @@ struct optimizer {
     struct optimizer_state state[OPTIMIZER_STATES];
     struct optimizer_input input[OPTIMIZER_INPUTS];
     /* Appends the update of one parameter: stores the weights and each state tensor with g_store,
-     * after all nodes that read them, and returns the stored weights. NULL: `op` is used. */
+     * after all nodes that read them, and returns the stored weights. NULL: use `op`. */
     value (*build)(struct graph *g, const struct config_train *c, const struct parameter *p,
                    const struct optimizer_operands *in);
-    /* Without `build`: the operator that updates one parameter, whose expansion is the formula.
-     * Its inputs are the members of optimizer_operands, in their order. */
+    /* If `build` is NULL: the operator that updates one parameter; its expansion is the formula.
+     * Its inputs are the members of optimizer_operands in their order. */
     enum op op;
     union attr (*attr)(const struct config_train *c, int64_t decay_elements);
 };
@@ -50,11 +50,10 @@ struct optimizer {
 const struct optimizer *optimizer_of(const struct config *c);
 
 /* Appends the update of every parameter by `o`, and the store of the bf16 copy if there is one
- * (copies.h). Inputs: those of the optimizer, (1) each. Output: grad_norm (1), the norm before
- * clipping. Clipping is that of torch.nn.utils.clip_grad_norm_: gradients are multiplied by min(1,
- * grad_clip / (norm + 1e-6)); grad_clip 0: no clipping. With zero=1 and zero=3, updates the shards
- * of a rank (shards.h); with zero=1 it then gathers the weights, with zero=3 the forward pass does.
- */
+ * (copies.h). Inputs: the inputs of the optimizer, (1) each. Output: grad_norm (1), the norm before
+ * clipping. As in torch.nn.utils.clip_grad_norm_, clipping multiplies the gradients by min(1,
+ * grad_clip / (norm + 1e-6)); grad_clip 0: no clipping. With zero=1 and zero=3, each rank updates
+ * its shards (shards.h); zero=1 then gathers the weights, with zero=3 the forward pass does. */
 void optimizer_update(struct graph *g, const struct model *m, const struct config *c,
                       const struct optimizer *o);
 

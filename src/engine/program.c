@@ -33,7 +33,7 @@ enum graph_kind micro_step_kind(const struct config *c, int64_t i)
     return i == 0 ? GRAPH_MICRO : sums ? GRAPH_MICRO_LAST : GRAPH_MICRO_MORE;
 }
 
-/* The ranks that sum the gradients of a graph, or gather its weights. */
+/* The number of ranks that a graph's collectives span; 1: the graph has no collectives. */
 static int ranks_of(enum graph_kind kind, const struct config *c)
 {
     if (c->ranks.count <= 1) return 1;
@@ -86,7 +86,7 @@ static struct pass_options options_of(enum graph_kind kind, const struct config 
         .kernels = kernels};
 }
 
-/* The gradient of the loss with which the backward pass starts. */
+/* The gradient of the loss, 1 / gradient_accumulation_steps, that starts the backward pass. */
 static value first_gradient(struct graph *g, const struct config *c)
 {
     g->phase = PHASE_BACKWARD;
@@ -126,7 +126,7 @@ static enum status weights_of(const struct graph *g, const struct model *m, valu
     return ST_OK;
 }
 
-/* Stores every parameter's gradient in the gradient range, or adds it there. */
+/* Stores every parameter's gradient in the gradient range, or adds it if `accumulate`. */
 static enum status differentiate(struct graph *g, const struct config *c, const struct model *m,
                                  value loss, bool accumulate)
 {
@@ -233,7 +233,8 @@ enum status program_graph(enum graph_kind kind, const struct config *c, const st
     bool go_on = !stop || stop->time != BEFORE_GRADIENT;
     if (go_on && loss.i && kind != GRAPH_EVAL) {
         loss = graph_find_output(&g, "loss");
-        bool accumulate = kind != GRAPH_MICRO && !o.units.n; /* else after the sum over the ranks */
+        /* With sharded weights, gradients are accumulated after the sum over the ranks. */
+        bool accumulate = kind != GRAPH_MICRO && !o.units.n;
         TRY(m->parameters ? differentiate(&g, c, m, loss, accumulate)
                           : differentiate_input(&g, c, loss));
         TRY(graph_verify(&g));
@@ -301,7 +302,7 @@ static enum status build(struct program *p, enum graph_kind kind, struct arena *
     return ST_OK;
 }
 
-/* Code that writes a whole range also writes the padding after its last parameter. */
+/* Enlarges unsharded ranges to the padded model size, because some code writes whole ranges. */
 static void reserve_ranges(struct program *p)
 {
     for (int i = STORAGE_WEIGHTS; i <= STORAGE_REDUCED; i++) {
@@ -316,7 +317,7 @@ static void reserve_ranges(struct program *p)
 static const unsigned many_rows =
     1u << GRAPH_MICRO | 1u << GRAPH_MICRO_MORE | 1u << GRAPH_MICRO_LAST | 1u << GRAPH_EVAL;
 
-/* Checks the configuration and sets what all graphs share. */
+/* Checks the configuration and sets the fields that all graphs use. */
 static enum status begin(struct program *p, const struct config *c, int64_t vocab,
                          const struct target *target, const struct tuning *tuning, unsigned kinds,
                          struct arena *a)

@@ -146,7 +146,7 @@ enum status sequence_feed(struct sequence *s, int part, const char *input, const
 
 /* --- running on the device -------------------------------------------------------------------- */
 
-/* Parts of the staging memory: inputs of the next run, inputs of the current run, its results. */
+/* Parts of the staging memory: inputs of the next run; inputs and results of the current run. */
 enum staged { NEXT, CURRENT, RESULTS };
 
 static char *staged(const struct sequence *s, enum staged what)

@@ -43,7 +43,7 @@ struct shard_part shard_of_bucket(const struct config *c, const struct model *m,
     int64_t state = 0;
     if (m->units) { /* all shards of a unit have the same size */
         state = bucket.first / ranks;
-    } else if (k) { /* all buckets before have the same size */
+    } else if (k) { /* all earlier buckets have the same size */
         struct group_shard before = group_shard(shard_bucket_elements(c), ranks, rank);
         state = k * (before.end - before.first);
     }

@@ -44,7 +44,7 @@ static enum status write_trusted(const char *path, const struct tuning *t, struc
     return tuning_write(path, t);
 }
 
-/* If the file cannot be written, the next program repeats the measurements. */
+/* If the file cannot be written, the next run of the program repeats the measurements. */
 static void keep(const struct tuning *t, const char *path)
 {
     struct arena a = {0};

@@ -20,7 +20,7 @@ bool tune_read(const struct config *c, const struct target *target, struct tunin
  * are still missing after many rounds. */
 enum status tune_program(struct program *p, unsigned kinds, void *context, struct tuning *t,
                          struct arena *a);
-/* Prints each matmul that was looked up: the chosen variant, its time, and the next best one. */
+/* Prints each matmul that was looked up: the chosen variant, its time, and the second fastest. */
 void tune_print(const struct program *p, struct str *s);
 /* The same as a JSON array. */
 json_t *tune_json(const struct program *p);

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Generates one unit after the other, and keeps this rank's shards. */
+/* Generates one bucket after another and keeps this rank's shards. */
 static enum status init_shards(struct engine *e)
 {
     const struct config *c = e->program.config;
@@ -57,7 +57,7 @@ bool weights_in_shards(const struct engine *e, enum storage s)
     return s == STORAGE_WEIGHTS ? shards_weights(c) : shards_state(c);
 }
 
-/* The host address of a range: the engine's memory, or a new copy of it. */
+/* The host address of a range: the engine's memory, or a new host copy. */
 static float *host_range(const struct engine *e, enum storage s, struct arena *a)
 {
     bool shards = weights_in_shards(e, s);
@@ -118,7 +118,7 @@ enum status weights_bring(struct engine *e, const struct weights_tensor *tensors
     return engine_refresh(e);
 }
 
-/* The address of this rank's shard of a bucket, and where the shard is in the bucket. */
+/* The address of this rank's shard of a bucket; *ret_at: its first element in the bucket. */
 static char *shard_address(const struct engine *e, enum storage s, int64_t k, int64_t *ret_at,
                            int64_t *ret_bytes)
 {

@@ -12,7 +12,8 @@ struct batch {
 };
 
 void batch_init(struct batch *b, int64_t B, int64_t T, struct arena *a);
-/* Loads the next random batch and feeds it to a part of a sequence; `step` is dropout's counter. */
+/* Loads the next random batch into the inputs of a sequence's part; `step` selects dropout
+ * masks. */
 enum status batch_feed(struct batch *b, struct loader *l, struct sequence *s, int part,
                        int64_t step);
 

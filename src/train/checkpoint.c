@@ -79,7 +79,7 @@ static enum status verify_file(const char *path, const struct safetensors_facts 
     return st;
 }
 
-/* `whole`: also verifies the tensor files, not only the state. */
+/* Verifies state.json and, if `whole`, also the tensor files. */
 static enum status read_folder(const char *path, bool whole, struct arena *a,
                                struct checkpoint *ret)
 {
@@ -110,7 +110,7 @@ enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint
 
 /* --- what this process wrote ------------------------------------------------------------------ */
 
-/* ctime changes with every write, and no program can set it. */
+/* The present state of the files. ctime changes with every write, and no program can set it. */
 static struct checkpoint_written shown(const char *run, int64_t iter, struct arena *a)
 {
     const char *const names[] = {state_tensor_file(STATE_MODEL), state_tensor_file(STATE_OPTIMIZER),
@@ -138,10 +138,10 @@ static bool is_as_written(const char *run, int64_t iter, const struct checkpoint
 
 /* --- pruning ---------------------------------------------------------------------------------- */
 
-/* What is known of one checkpoint before anything is removed. */
+/* A checkpoint, examined before any is removed. */
 struct known {
     int64_t iter;
-    enum status st; /* of reading its state; for the spare, of all of it */
+    enum status st; /* of reading its state, or for the spare one all its files */
     struct checkpoint_state state;
 };
 
@@ -169,7 +169,7 @@ static int64_t best_of(const struct known *k, int count, int64_t now)
     return best;
 }
 
-/* The newest intact one before `now`, in case the new one is damaged later; -1: none. */
+/* The newest intact checkpoint before `now`, kept in case `now` is damaged later; -1: none. */
 static int64_t spare_of(const char *run, struct known *k, int count, int64_t now,
                         const struct checkpoint_written *written, struct arena *a)
 {
@@ -190,7 +190,7 @@ static void remove_one(const char *run, int64_t iter, struct arena *a)
 void checkpoint_clean(const char *run, struct arena *a)
 {
     const char *ckpt = arena_printf(a, "%s/ckpt", run);
-    /* what has a temporary name may be what a checkpoint's name led to before a crash */
+    /* Sync first: a crash may still restore a checkpoint that has a temporary name now. */
     enum status st = file_sync_folder(ckpt);
     if (st == ST_OK)
         own_clean(ckpt, OWN_CHECKPOINTS);
@@ -267,7 +267,7 @@ static enum status write_files(const char *folder, const struct weights_tensor *
     return state_write(folder, state, files);
 }
 
-/* The run may be moved while its files are written, and another one may take its place. */
+/* Checks the lock before and after writing, because the run may be moved meanwhile. */
 static enum status save(const struct lock *run, const struct weights_tensor *tensors, int count,
                         const struct checkpoint_state *state, struct checkpoint_written *written,
                         struct arena *a)
@@ -291,14 +291,14 @@ static enum status save(const struct lock *run, const struct weights_tensor *ten
     return ST_OK;
 }
 
-/* What a failed save leaves: a sentence must not promise older checkpoints that do not exist. */
+/* After a failed save: whether older checkpoints exist. */
 static const char *what_is_left(const struct lock *run, struct arena *a)
 {
     int64_t *iters;
     int count = 0;
     struct failure kept;
     fail_keep(&kept);
-    enum status st = lock_check(run); /* or another run may be there */
+    enum status st = lock_check(run); /* another run may have this path now */
     if (st == ST_OK) st = checkpoint_iters(run->path, a, &iters, &count);
     fail_restore(&kept);
     return st != ST_OK ? "" : count ? " (older ones are kept)" : " (there is no older one)";
@@ -333,7 +333,7 @@ struct passed_over {
     int damaged, unreadable;
 };
 
-/* ST_OK: an older one may be taken. Not so where the user can mend what is wrong, or it passes. */
+/* Fails if the user can fix the error or try again. Else warns, and an older one may be used. */
 static enum status pass_over(const char *run, int64_t iter, enum status st, struct passed_over *p)
 {
     if (st == ST_DENIED)
@@ -375,8 +375,7 @@ static enum status found_none(const char *run, bool best, const struct passed_ov
                 run);
 }
 
-/* Whether a checkpoint that could not be read does not exist any more: a training that runs has
- * removed it. Keeps the failure. */
+/* Whether a running training removed a checkpoint before it was read. Keeps the error message. */
 static enum status is_gone(const char *run, int64_t iter, bool *ret, struct arena *a)
 {
     bool there;
@@ -388,7 +387,7 @@ static enum status is_gone(const char *run, int64_t iter, bool *ret, struct aren
     return ST_OK;
 }
 
-/* One try; `ret_changed`: a checkpoint was removed meanwhile. */
+/* One attempt; *ret_changed: a checkpoint was removed meanwhile, so try again. */
 static enum status find(const char *run, bool best, struct arena *a, struct checkpoint *ret,
                         bool *ret_found, bool *ret_changed)
 {

@@ -1,13 +1,12 @@
-/* checkpoint.h - the state of a run in a separate folder, ckpt/ITER in the run directory.
+/* checkpoint.h - the state of a run, in the folder ckpt/ITER of its run directory.
  *
  * The folder holds the weights and moments as safetensors, state.json with the lengths and SHA-256
  * of these files, and DONE with the SHA-256 of state.json; docs/FORMATS.md describes each field.
  * The folder is written under a temporary name and renamed, so killing the run at any time leaves
  * older checkpoints intact. A checkpoint is used only if all checksums match.
  *
- * Two things can be wrong with a checkpoint. It is damaged (ST_FORMAT): a file is missing, or was
- * read and its digest or format is wrong. Or it cannot be read (any other status): the system gives
- * an error, and the checkpoint may be good. */
+ * ST_FORMAT: the checkpoint is damaged, since a file is missing or its digest or format is wrong.
+ * Any other error: the system could not read a file, so the checkpoint may be intact. */
 #ifndef TRAIN_CHECKPOINT_H
 #define TRAIN_CHECKPOINT_H
 
@@ -15,9 +14,9 @@
 #include "data/safetensors.h"
 #include "engine/weights.h"
 
-/* What a run needs besides its tensors to resume exactly; all else follows from these. */
+/* Besides its tensors, a run needs only these values to resume exactly. */
 struct checkpoint_state {
-    int64_t iter; /* updates done, which is the index of the next one */
+    int64_t iter; /* number of updates done */
     int64_t seed;
     double best_val_loss;                /* +infinity: never evaluated */
     int64_t best_iter;                   /* iteration of the best loss; -1: never evaluated */
@@ -26,9 +25,9 @@ struct checkpoint_state {
     const char *run;                     /* identity of the run; NULL: unknown */
 };
 
-/* How the system showed the files of the checkpoint that this process wrote last. While they look
- * the same, they are not read again before an older checkpoint is removed. A zeroed struct knows of
- * none. */
+/* The inode, size and change time of the files of the checkpoint that this process wrote last.
+ * While they stay the same, the files count as intact and are not read again before older
+ * checkpoints are removed. A zeroed struct stands for no checkpoint. */
 struct checkpoint_written {
     int64_t iter;
     struct {
@@ -43,35 +42,35 @@ struct checkpoint {
 
 /* "RUN/ckpt/000500"; padded so that `ls` shows the folders in order. */
 const char *checkpoint_path(const char *run, int64_t iter, struct arena *a);
-/* Iterations that have a folder, complete or not, newest first; none if ckpt does not exist. */
+/* The iterations that have a folder in ckpt, complete or not, newest first. */
 enum status checkpoint_iters(const char *run, struct arena *a, int64_t **ret_iters, int *ret_count);
 
-/* Writes ckpt/ITER into the run directory that is locked, then removes all but the previous and the
- * best one, also later iterations from before the run was resumed. Only a checkpoint that was read
- * is removed; one that cannot be read is kept, with a warning. If it fails, on a full disk, say, or
- * because the directory was moved (lock_check), the existing ones are kept. `written`: of the save
- * before, and then of this one. */
+/* Writes ckpt/ITER into the locked run directory, then removes all other checkpoints except the
+ * previous and the best one, including later iterations from before the run was resumed. A
+ * checkpoint that cannot be read is kept, with a warning. If the save fails (the disk is full, or
+ * lock_check finds that the directory was moved), all existing checkpoints are kept. `written`
+ * describes the previous save on entry, and this save on return. */
 enum status checkpoint_save(const struct lock *run, const struct weights_tensor *tensors, int count,
                             const struct checkpoint_state *state,
                             struct checkpoint_written *written);
 
-/* What checkpoint_save does after it has written `now`, for a process that was killed before, which
- * left no `written` (NULL). */
+/* Removes old checkpoints, like checkpoint_save of iteration `now`. `written` may be NULL. */
 void checkpoint_prune(const char *run, int64_t now, const struct checkpoint_written *written,
                       struct arena *a);
 /* Removes the temporary folders of writers and removers that were killed. Needs the claim. */
 void checkpoint_clean(const char *run, struct arena *a);
 
-/* The newest intact checkpoint, or that with the lowest validation loss, all files verified. Warns
- * of each newer one that is damaged, or that the disk cannot read. ST_OK without one: there are
- * none (for `best`: none that was evaluated). ST_FORMAT: all are damaged. Any other status: ckpt or
- * a newer checkpoint cannot be read for a reason that the user can mend. */
+/* Finds the newest intact checkpoint, or with `best` the intact one with the lowest validation
+ * loss; all files are verified. Warns of each checkpoint that it skips because it is damaged or the
+ * disk cannot read it. ST_OK with *ret_found false: there are none (for `best`: none was
+ * evaluated). ST_FORMAT: all are damaged. Any other status: ckpt or a newer checkpoint cannot be
+ * read for a reason that the user can fix. */
 enum status checkpoint_find(const char *run, bool best, struct arena *a, struct checkpoint *ret,
                             bool *ret_found);
-/* The checkpoint in the folder `path`, also verified. */
+/* Opens the checkpoint in the folder `path` and verifies its files. */
 enum status checkpoint_open(const char *path, struct arena *a, struct checkpoint *ret);
 
-/* Fills the tensors. ST_FORMAT names the first whose name or shape differs in the file. */
+/* Fills the tensors. ST_FORMAT if a name or a shape differs; the message names the first tensor. */
 enum status checkpoint_load(const struct checkpoint *c, const struct weights_tensor *tensors,
                             int count);
 

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 enum {
-    KEPT_MOST = 4,    /* the new one, the one before, the best, and the one being written */
-    OF_TENSOR = 200,  /* of a header of safetensors */
-    LINE = 200,       /* of log.jsonl */
-    TEXTS = 16 << 10, /* of a checkpoint, and of the run */
+    KEPT_MOST = 4,    /* checkpoints: newest, previous, best, and the one being written */
+    OF_TENSOR = 200,  /* bytes of a safetensors header per tensor */
+    LINE = 200,       /* bytes of a line of log.jsonl */
+    TEXTS = 16 << 10, /* bytes of the text files of a checkpoint, and of those of the run */
 };
 
 static int64_t checkpoint_bytes(const struct trainer *t)
@@ -28,7 +28,7 @@ static int64_t checkpoint_bytes(const struct trainer *t)
     return bytes;
 }
 
-/* What the checkpoints that exist take. */
+/* The number of existing checkpoints, and the bytes of their tensor files. */
 static enum status existing(const char *run, int *ret_count, int64_t *ret_bytes)
 {
     struct arena a = {};

@@ -77,10 +77,10 @@ static enum status run_batches(struct evaluator *v, int64_t first, int64_t strid
     return ST_OK;
 }
 
-/* --- many ranks: the batches of a round are dealt to them in turn ----------------------------- */
+/* --- several ranks: round-robin distribution of the batches ----------------------------------- */
 
-/* What the ranks do together if they share the weights: a rank whose batches have ended repeats the
- * last one, for nothing. */
+/* Runs the batches of a round if the weights are sharded. All ranks must then take part in every
+ * batch, so a rank without a batch of its own repeats the last one and its loss is not used. */
 static enum status run_together(struct evaluator *v, int64_t first, int64_t ranks, int64_t left,
                                 float *ret_loss)
 {

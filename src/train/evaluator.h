@@ -7,7 +7,7 @@
 
 #include "train/batch.h"
 
-/* Batches of a rank in a round, after which the ranks exchange their losses. */
+/* The ranks exchange their losses after each round; a rank computes this many batches per round. */
 enum { EVALUATOR_ROUND = 8 };
 
 struct evaluator {
@@ -17,9 +17,9 @@ struct evaluator {
     int64_t batches; /* per split */
     int64_t iter;    /* the iteration of this evaluation; determines the batches */
     struct plan_hooks hooks;
-    /* Results of the last evaluator_run with a vocabulary: the number of targets of each split, and
-     * the bytes of the text that these targets stand for; negative: unknown. */
-    const struct vocabulary *vocabulary; /* set it to count; NULL: nothing is counted */
+    /* If `vocabulary` is set, evaluator_run counts the targets of each split and the bytes of the
+     * text that they stand for; negative: unknown. */
+    const struct vocabulary *vocabulary;
     int64_t targets[SPLIT_COUNT], text_bytes[SPLIT_COUNT];
 };
 
@@ -29,8 +29,8 @@ enum status evaluator_init(struct evaluator *v, struct engine *e, const struct d
 /* Call it before the engine is closed. */
 void evaluator_close(struct evaluator *v);
 /* With several ranks: computes this rank's batches of the round that begins at batch `first`,
- * counted over both splits, and gets the losses of all ranks, EVALUATOR_ROUND from each. Rank 0
- * calls evaluator_run instead, which makes the other ranks call this by ORDER_EVALUATE. */
+ * counted over both splits, and gathers the losses of all ranks, EVALUATOR_ROUND from each. Rank 0
+ * calls evaluator_run, whose ORDER_EVALUATE makes the other ranks call this function. */
 enum status evaluator_join(struct evaluator *v, int64_t iter, int64_t first, float *ret_loss);
 /* The mean loss of each split. ST_INTERRUPTED after Ctrl-C; ST_NUMERIC: a loss is not finite. */
 enum status evaluator_run(struct evaluator *v, int64_t iter, double ret_loss[SPLIT_COUNT]);

@@ -18,7 +18,7 @@ static enum status open_parts(struct learner *l, unsigned more, struct communica
     TRY(model_check_vocabulary(&c->model, l->dataset.vocabulary.size));
     TRY(loader_init(&l->loader, &l->dataset, SPLIT_TRAIN, RNG_TRAIN_BATCH, (uint32_t)c->train.seed,
                     B, T));
-    struct loader validation; /* reports a text that is too short before memory is allocated */
+    struct loader validation; /* fails on a text that is too short, before memory is allocated */
     TRY(loader_init(&validation, &l->dataset, SPLIT_VAL, RNG_EVAL_BATCH, 0, B, T));
     TRY(engine_open_rank(&l->engine, c, l->dataset.vocabulary.size,
                          memory_kinds(c, EXTENT_STEP) | more, device_backend(c), communicator, a));
@@ -54,7 +54,7 @@ static enum status check_number(const char *what, double x)
                 what, isnan(x) ? "NaN" : "infinite");
 }
 
-/* The number of the micro-batch of a micro-step: micro-batches go to the ranks in turn. */
+/* The index of the micro-batch of a micro-step; the ranks get micro-batches round-robin. */
 static int64_t micro_batch(const struct learner *l, int64_t iter, int part)
 {
     const struct communicator *c = l->engine.communicator;
@@ -116,7 +116,7 @@ static enum status gather(struct learner *l, int64_t iter)
     return ST_OK;
 }
 
-/* The losses are added in the order of the micro-batches, whatever the number of ranks. */
+/* Adds the losses in the order of the micro-batches, so that the number of ranks is irrelevant. */
 static enum status finish(struct learner *l, int64_t iter, struct step_result *ret)
 {
     int micro_steps = l->step.parts - 1, ranks = communicator_ranks(l->engine.communicator);

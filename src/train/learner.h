@@ -1,7 +1,7 @@
 /* learner.h - a data set, an engine, and the training step that uses both.
  *
  * A step is gradient_accumulation_steps micro-steps, distributed over the ranks, and one update. It
- * is a function of the weights, the moments and the iteration alone, and allocates nothing. */
+ * depends only on the weights, the moments and the iteration, and allocates nothing. */
 #ifndef TRAIN_LEARNER_H
 #define TRAIN_LEARNER_H
 
@@ -17,7 +17,7 @@ struct learner {
     struct loader loader;
     struct batch batch;
     struct plan_hooks hooks;
-    float *results; /* of a step: for each rank the losses of its micro-steps, then the norm */
+    float *results; /* of a step: for each rank the losses of its micro-steps, then its grad norm */
 };
 
 struct learner_step {
@@ -25,10 +25,10 @@ struct learner_step {
     double lr;
 };
 
-/* Opens the data set of the configuration and an engine with the training plans and those of `more`
- * (a mask, 1 << kind), and initializes the weights. `communicator` is NULL if there is one rank; it
- * and the configuration must outlive the learner. Several ranks must call the functions below in
- * the same order: rank 0 calls them, and its orders make the other ranks do the same (ranks.h). */
+/* Opens the data set of the configuration and an engine with the training plans and the plans of
+ * `more` (a mask, 1 << kind), and initializes the weights. `communicator` is NULL if there is one
+ * rank; it and the configuration must outlive the learner. All ranks must call the functions below
+ * in the same order: rank 0 calls them, and its orders (ranks.h) make the other ranks follow. */
 enum status learner_open(struct learner *l, const struct config *c, unsigned more,
                          struct communicator *communicator, struct arena *a);
 void learner_close(struct learner *l);

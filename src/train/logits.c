@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Runs a window that begins with the ids; later tokens have no effect, as attention is causal. */
+/* Runs a window of the ids and zeros. Attention is causal, so the zeros have no effect. */
 static enum status run_window(struct sequence *q, const int32_t *ids, int64_t n, int64_t T,
                               struct arena *a)
 {
@@ -16,10 +16,10 @@ static enum status run_window(struct sequence *q, const int32_t *ids, int64_t n,
     return sequence_start(q, NULL);
 }
 
-/* Version 1.0 of the .npy format: the data begin at a multiple of 64 bytes. */
+/* Version 1.0 of the .npy format: the data begins at a multiple of 64 bytes, here at 128. */
 static void write_header(FILE *f, int64_t rows, int64_t columns)
 {
-    enum { MAGIC = 10, HEADER = 118 }; /* 128 bytes together */
+    enum { MAGIC = 10, HEADER = 118 };
     char text[HEADER + 1];
     int n = snprintf(text, sizeof text,
                      "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld), }",

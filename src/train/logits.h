@@ -1,4 +1,4 @@
-/* logits.h - the logits of a model for one sequence of tokens, to compare programs. */
+/* logits.h - the logits of a model for one sequence of tokens, to compare with other programs. */
 #ifndef TRAIN_LOGITS_H
 #define TRAIN_LOGITS_H
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Replaces the path of a run by the path of its newest intact checkpoint; keeps any other. */
+/* Replaces the path of a run by the path of its newest intact checkpoint; keeps other sources. */
 static enum status resolve(const char **source, struct arena *a)
 {
     struct checkpoint c;

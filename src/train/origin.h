@@ -1,8 +1,8 @@
-/* origin.h - starts a new run from what init_from names: a model of another program
+/* origin.h - starts a new run from the model in the key init_from: a model of another program
  * (exchange/exchange.h), a run of Strobe (its last checkpoint), or one checkpoint.
  *
- * The new run takes the weights. From a training (a run, ckpt.pt) it also takes the iteration and
- * the state of the optimizer, unless init_weights_only is set. */
+ * The new run takes the weights. If the source is a training (a run, ckpt.pt), the new run also
+ * takes the iteration and the optimizer state, unless init_weights_only is set. */
 #ifndef TRAIN_ORIGIN_H
 #define TRAIN_ORIGIN_H
 
@@ -21,16 +21,16 @@ enum status origin_check_keys(const char *source, const struct config_model *fil
 
 /* Opens the model that `source` names; for a run, its last checkpoint. */
 enum status origin_find(struct exchange_model *m, const char *source, struct arena *a);
-/* A source of the same meaning that does not depend on the current folder: the name of a published
- * model, or an absolute path; for a run, the path of its last checkpoint. */
+/* An equivalent source that does not depend on the current folder: the name of a published model,
+ * or an absolute path; for a run, the path of its last checkpoint. */
 enum status origin_resolve(const char *source, const char **ret, struct arena *a);
 /* Opens the result of origin_resolve and checks it against the configuration and the vocabulary of
- * the data set. ST_USAGE if the model has other tokens. A warning if the data set consists of ids
- * only and has far fewer tokens than the model. */
+ * the data set. ST_USAGE if the model has other tokens. Warns if the data set has token ids without
+ * their texts and has far fewer tokens than the model. */
 enum status origin_open(struct exchange_model *m, const char *place, const struct config *c,
                         const struct vocabulary *vocabulary, struct arena *a);
-/* Reads the tensors that the configuration takes, and copies them to the device of `e`. *ret_iter:
- * the iteration at which the run begins; 0 if it takes only weights. */
+/* Reads the tensors that the configuration asks for and copies them to the device of `e`.
+ * *ret_iter: the iteration at which the run begins; 0 if only weights are taken. */
 enum status origin_load(const struct exchange_model *m, struct engine *e,
                         const struct weights_tensor *tensors, int64_t *ret_iter);
 

@@ -18,8 +18,8 @@
 
 /* --- weights ---------------------------------------------------------------------------------- */
 
-/* Moves all shards of a range, bucket by bucket, to the host copy at rank 0, or from there: `first`
- * is its first parameter, NULL at the others. */
+/* Copies all shards of a storage range, bucket by bucket: to the host copy of rank 0 with `fetch`,
+ * else from it. `first` is the first parameter of the host copy; NULL on the other ranks. */
 static enum status move_range(struct communicator *c, const struct engine *e, enum storage s,
                               float *first, bool fetch)
 {
@@ -58,7 +58,7 @@ static enum status move_shards(struct communicator *c, const struct engine *e,
     return ST_OK;
 }
 
-/* What all ranks do after ORDER_WEIGHTS. */
+/* All ranks call this after ORDER_WEIGHTS. */
 static enum status bring(struct communicator *c, struct engine *e,
                          const struct weights_tensor *tensors)
 {
@@ -134,7 +134,7 @@ static enum status agree(struct communicator *c, const struct learner *l)
 /* --- the other ranks -------------------------------------------------------------------------- */
 
 struct follower {
-    struct config *config; /* with the number of the rank; of a process: NULL until it was sent */
+    struct config *config; /* with this rank's number; NULL until an MPI process receives it */
     struct communicator *communicator;
     struct learner learner;
     struct evaluator evaluator;
@@ -162,7 +162,7 @@ static enum status obey(void *state, const struct crew_order *m)
     case ORDER_START:
         return learner_start(&f->learner, m->iter);
     case ORDER_FINISH: {
-        /* rank 0 has the same numbers, and decides what follows from them */
+        /* rank 0 has the same results and decides what to do */
         enum status st = learner_finish(&f->learner, m->iter, &step);
         return st == ST_NUMERIC ? ST_OK : st;
     }
@@ -219,7 +219,7 @@ static const struct crew_work follower_work = {open_rank, obey, close_rank};
 
 /* --- processes -------------------------------------------------------------------------------- */
 
-/* Takes the configuration of rank 0, whose text has `bytes` bytes. */
+/* Receives the configuration of rank 0, a text of `bytes` bytes. */
 static enum status take_config(struct follower *f, int64_t bytes)
 {
     struct config *c = ARENA_NEW(&f->arena, struct config, 1);
@@ -231,7 +231,7 @@ static enum status take_config(struct follower *f, int64_t bytes)
     TRY(isa_limit(c->plan.isa));
     communicator_set_timeout(f->communicator, c->ranks.timeout);
     c->ranks.rank = communicator_rank(f->communicator);
-    /* each process of a machine has a GPU of its own, from that of rank 0 on */
+    /* the processes of a machine use consecutive GPUs, beginning with that of rank 0 */
     if (!strcmp(device_backend(c), "cuda"))
         c->plan.device = DEVICE_CUDA_0 + (unsigned)(device_number(c) + communicator_local_rank());
     f->config = c;
@@ -249,7 +249,7 @@ static enum status send_config(struct crew *r, const struct config *c)
     return st;
 }
 
-/* Two machines may have two versions, or two commands were joined by mistake. */
+/* Machines may have different versions of Strobe, or MPI may have joined different commands. */
 static enum status check_programs(struct communicator *c, const struct ranks_program *p)
 {
     struct program_words {

@@ -13,9 +13,9 @@ enum { MEMORY_ROWS = 20 }; /* rows of the memory map in plan.txt */
 
 /* --- the claim -------------------------------------------------------------------------------- */
 
-enum { RUN_LONGEST = 900 }; /* of a directory, so that the paths of its files fit */
+enum { RUN_LONGEST = 900 }; /* longest path of a run directory; longer paths of files must fit */
 
-/* Another folder helps only if this one is the reason. */
+/* Suggests another folder only if the error is specific to this one. */
 static const char *remedy(enum status st)
 {
     return st == ST_BUSY ? "close other programs and repeat the command"
@@ -23,7 +23,7 @@ static const char *remedy(enum status st)
                          : "choose another --out_dir";
 }
 
-/* Removes the last `made` folders of a path that exist, as far as they are empty. */
+/* Removes the last `made` existing folders of a path, up to the first that is not empty. */
 static void remove_made(const char *run, int made)
 {
     char path[RUN_LONGEST + 1];
@@ -123,7 +123,7 @@ enum status rundir_clear(const char *dir)
     char path[FILE_LONGEST + 1];
     TRY(rundir_check_clear(dir));
     TRY(folder_remove(in(dir, "ckpt", path), OWN_CHECKPOINTS));
-    own_remove(in(dir, "report.html", path), OWN_PAGE); /* other pages of that name stay */
+    own_remove(in(dir, "report.html", path), OWN_PAGE); /* only if Strobe wrote it */
     return own_clear_run(dir);
 }
 
@@ -172,7 +172,7 @@ enum status rundir_write_text(const char *dir, const char *name, const char *tex
     return file_write(in(dir, name, path), text, (int64_t)strlen(text));
 }
 
-static const char identity_mark[] = "# run "; /* at the beginning (base/own.c) */
+static const char identity_mark[] = "# run "; /* base/own.c recognizes config.conf by it */
 
 enum status rundir_identity(const char *dir, struct arena *a, const char **ret)
 {

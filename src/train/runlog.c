@@ -16,8 +16,8 @@
 
 enum { LINE_BYTES = 1024 };
 
-/* The iteration of a line; -1 if the line is not valid. Memory never lacks here: a good line would
- * be dropped (heap_guard_libraries). */
+/* The iteration of a line; -1 if the line is not valid. heap_guard_libraries ensures that a valid
+ * line is not taken for invalid because memory ran out. */
 static int64_t iter_of(const char *line, int64_t bytes)
 {
     json_t *o = json_loadb(line, (size_t)bytes, 0, NULL);

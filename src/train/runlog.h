@@ -14,22 +14,21 @@ enum { RUNLOG_PENDING = 8192 };
 struct runlog {
     char path[FILE_LONGEST + 1];
     /* private to runlog.c */
-    int fd, pending; /* bytes that a failed write left */
+    int fd, pending; /* pending: bytes not written yet, after a failed write */
     char pending_text[RUNLOG_PENDING];
 };
 
 /* Opens the log for appending. First drops lines of iteration `first_iter` and later, and lines
- * that are not JSON objects, so that the log equals that of an uninterrupted run. The old log is
- * kept until the shorter one replaces it. With first_iter = 0 a new log is started. A log that
- * cannot be read stays as it is. */
+ * that are not JSON objects, so that the log equals the log of an uninterrupted run. The shorter
+ * log replaces the old one atomically; a log that cannot be read stays. 0 starts a new log. */
 enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter);
 enum status runlog_step(struct runlog *l, const struct run_step *s);
 enum status runlog_eval(struct runlog *l, const struct run_eval *e);
 enum status runlog_turn(struct runlog *l, const struct run_turn *t);
 /* A telemetry sample; unknown values have no key. */
 enum status runlog_sample(struct runlog *l, const struct gauge_reading *r);
-/* Writes what earlier calls could not: after a failure, lines wait in memory and precede the next
- * one. The line that no longer fits there is lost. */
+/* Writes the lines that earlier calls could not write. After a failure, lines wait in memory until
+ * the next write; lines that no longer fit there are lost. */
 enum status runlog_flush(struct runlog *l);
 /* Makes the written lines survive a power failure. */
 enum status runlog_sync(const struct runlog *l);

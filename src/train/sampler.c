@@ -46,7 +46,7 @@ void sampler_start(struct sampler *s, int64_t text, const int32_t *prompt, int64
     for (int64_t i = 0; i < n; i++) append(s, prompt[i]);
 }
 
-/* Feeds n tokens of the window, from number `first` on, and runs. */
+/* Copies n tokens of the window, from index `first` on, to the inputs of `q` and runs it. */
 static enum status run_tokens(struct sampler *s, struct sequence *q, int64_t first, int64_t n)
 {
     int64_t bytes = n * (int64_t)sizeof(int32_t);
@@ -55,7 +55,7 @@ static enum status run_tokens(struct sampler *s, struct sequence *q, int64_t fir
     return sequence_start(q, NULL);
 }
 
-/* Row `row` of the output (1,T,V), without the columns that are padding. */
+/* Reads row `row` of the output (1,T,V) without its padding columns. */
 static enum status read_logits(struct sampler *s, enum graph_kind kind, int64_t row)
 {
     const int64_t size = sizeof(float);
@@ -84,7 +84,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The least number of most likely tokens that have a share top_p of the probability of all n. */
+/* The least number of most likely tokens with the share top_p of the probability of all n. */
 static int64_t nucleus(const struct sampler *s, int64_t n)
 {
     double all = 0, sum = 0, temperature = s->options.temperature;

@@ -1,8 +1,8 @@
 /* sampler.h - generates text token by token with an engine's weights.
  *
- * While the text fits in the window, each new token costs one position, because the keys and values
- * of earlier positions are cached (GRAPH_DECODE). After that, each new token changes the position
- * of all others, so it costs a full window (GRAPH_LOGITS) of the last block_size tokens. */
+ * While the text fits in the window, a new token costs one position, because the keys and values of
+ * earlier positions are cached (GRAPH_DECODE). After that, a new token shifts the positions of all
+ * others, so it costs a whole window of block_size positions (GRAPH_LOGITS). */
 #ifndef TRAIN_SAMPLER_H
 #define TRAIN_SAMPLER_H
 
@@ -14,8 +14,8 @@ struct vocabulary;
 struct sampler_options {
     double temperature; /* 0: always the most likely token */
     int64_t top_k;      /* sample among the k most likely tokens; 0: among all */
-    /* Of these tokens, sample among the most likely ones whose probabilities add up to top_p
-     * (Holtzman et al. 2020, section 3.1); 1: among all. */
+    /* Sample among the fewest of these tokens whose probabilities add up to top_p (Holtzman et al.
+     * 2020, section 3.1); 1: among all. */
     double top_p;
     uint32_t seed;
     bool cache; /* false: recompute the window for every token; same text, but slower */
@@ -45,7 +45,8 @@ enum status sampler_next(struct sampler *s, int32_t *ret_token);
 /* Call it before the engine is closed. */
 void sampler_close(struct sampler *s);
 
-/* Appends a text, from the configured prompt if the vocabulary has all of its characters. */
+/* Generates a text and appends it; uses the configured prompt if the vocabulary has its
+ * characters. */
 enum status sampler_write_text(struct engine *e, const struct vocabulary *v, struct str *s,
                                struct arena *a);
 

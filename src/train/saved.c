@@ -87,7 +87,8 @@ static void print_difference(void *user, const char *key, const char *in_checkpo
     str_printf(s, "%s%s = %s, not %s", s->len ? "; " : "", key, in_checkpoint, in_file);
 }
 
-/* The file is for readers and for a run without a checkpoint; anything may have changed it. */
+/* Warns if config.conf differs from the checkpoint's configuration. Users may edit the file; it is
+ * used only for a run without a checkpoint. */
 static enum status compare_file(const char *run, const struct checkpoint *c,
                                 const struct config *own, struct arena *a)
 {
@@ -110,7 +111,7 @@ static enum status compare_file(const char *run, const struct checkpoint *c,
     return ST_OK;
 }
 
-/* A checkpoint that was copied from another run has its identity. */
+/* Refuses a checkpoint that was copied from another run, by the identity of the run. */
 static enum status check_run(const char *run, const struct checkpoint *c, struct arena *a)
 {
     const char *own;
@@ -121,7 +122,8 @@ static enum status check_run(const char *run, const struct checkpoint *c, struct
                 c->path, run);
 }
 
-/* The key init_weights_only came when vocab_size began to count in the softmax. */
+/* A checkpoint without the key init_weights_only is from a version in which the padding tokens of
+ * vocab_size did not take part in the softmax. */
 static void warn_of_vocabulary(const struct checkpoint *c, const struct config *own)
 {
     if (own->model.vocab_size && !strstr(c->state.config, "init_weights_only"))
@@ -158,7 +160,7 @@ static enum status find_checkpoint(struct saved_run *s, struct arena *a)
                 s->run_dir, s->best ? "evaluated " : "", s->run_dir);
 }
 
-/* What is not there or no folder has no files; what cannot be looked at may have them. */
+/* Whether a folder has a file: false if it is missing or not a folder, an error if unknown. */
 static enum status has(const char *folder, const char *name, bool *ret, struct arena *a)
 {
     enum status st = file_has(arena_printf(a, "%s/%s", folder, name), ret);
@@ -224,7 +226,7 @@ static enum status load_foreign(const struct saved_run *s, struct engine *e,
     return st;
 }
 
-/* A training removes checkpoints while they are read: then the next one is taken. */
+/* A running training may remove the selected checkpoint before it is read; then selects again. */
 static enum status load(struct saved_run *s, const struct weights_tensor *tensors, int count,
                         struct arena *a)
 {

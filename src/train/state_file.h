@@ -13,11 +13,11 @@ const char *state_tensor_file(int i);
 /* Writes state.json, then DONE, into a folder. */
 enum status state_write(const char *folder, const struct checkpoint_state *state,
                         const struct safetensors_facts files[STATE_FILE_COUNT]);
-/* Reads both and checks state.json against DONE; ST_FORMAT if one is damaged or missing,
+/* Reads both files and checks state.json against DONE; ST_FORMAT if one is damaged or missing,
  * another status if one cannot be read. */
 enum status state_read(const char *folder, struct arena *a, struct checkpoint_state *ret_state,
                        struct safetensors_facts ret_files[STATE_FILE_COUNT]);
-/* The status of opening a part of a checkpoint: damage (ST_FORMAT) if it is missing. */
+/* Passes on the status of opening a file of a checkpoint; a missing file becomes ST_FORMAT. */
 enum status state_part(enum status st, const char *path);
 
 #endif

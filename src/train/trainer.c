@@ -39,14 +39,14 @@ static void set_working(struct trainer *t, bool working)
     if (t->gauge) gauge_work(t->gauge, working);
 }
 
-/* Passes on the status of writing a line. */
+/* If a write to the log failed, marks the weights as savable; returns `st`. */
 static enum status note_log_status(struct trainer *t, enum status st)
 {
     t->savable |= st != ST_OK;
     return st;
 }
 
-/* Passes on a status: that of a file of the data leaves the weights as they are. */
+/* If reading the data failed, marks the unchanged weights as savable; returns `st`. */
 static enum status note_data_status(struct trainer *t, enum status st)
 {
     t->savable |= is_of_files(st);
@@ -63,13 +63,13 @@ static enum status log_samples(struct trainer *t, bool all)
 
 /* --- wall time, and the checkpoint that is being written -------------------------------------- */
 
-/* Adds the time since then to a part of the wall time. */
+/* Adds the time since `since_ns` to a part of the wall time. */
 static void spend(struct trainer *t, enum wall_part part, int64_t since_ns)
 {
     t->wall_ns[part] += clock_ns() - since_ns;
 }
 
-/* Waits for the checkpoint that is being written, if there is one. */
+/* Waits for the checkpoint that is being written, if any. */
 static enum status finish_save(struct trainer *t)
 {
     int64_t iter, since_ns = clock_ns();
@@ -82,8 +82,8 @@ static enum status finish_save(struct trainer *t)
     return ST_OK;
 }
 
-/* Why a save failed: if the run directory was moved or deleted, that is the reason. Nothing is
- * saved then, since the user no longer knows where the training writes. */
+/* Returns `st`, the status of a save. If the save failed because the run directory was moved or
+ * deleted, fails with that reason instead. */
 static enum status explain(const struct trainer *t, enum status st)
 {
     struct failure why;
@@ -104,7 +104,7 @@ static enum status explain(const struct trainer *t, enum status st)
                 why.message, iter, most, shell_word(now, t->arena));
 }
 
-/* The same where a failure was met already, which stays the one to report. */
+/* Waits for a save after an earlier failure, whose message is kept; a failed save is a warning. */
 static void finish_save_after(struct trainer *t)
 {
     struct failure first;
@@ -121,7 +121,7 @@ static void start_clock(struct trainer *t)
     t->start_work = host_work_now();
 }
 
-/* Adds up time and processor time of the own turns. */
+/* Adds the wall time and processor time of this turn to the sums. */
 static void stop_clock(struct trainer *t)
 {
     struct host_work now = host_work_now();
@@ -137,7 +137,7 @@ static bool turn_is_over(const struct trainer *t)
     return t->turns != TURN_NONE && (ends || done >= t->turn.units);
 }
 
-/* The median time of the iterations of this turn; NAN: there are none, or too many to keep. */
+/* The median time of the iterations of this turn; NAN if there are none or their times are lost. */
 static double turn_ms(const struct trainer *t)
 {
     int64_t first = t->turn_first - t->begun, end = t->iter - t->begun;
@@ -146,7 +146,7 @@ static double turn_ms(const struct trainer *t)
                : NAN;
 }
 
-/* The first turn is for warming up and is not logged. */
+/* Ends this turn and waits for the next one. The first turn is a warm-up and is not logged. */
 static enum status take_turn(struct trainer *t)
 {
     double ms = turn_ms(t);
@@ -155,7 +155,7 @@ static enum status take_turn(struct trainer *t)
                             (double)(t->iter - t->turn_first), ms};
     if (t->turn.number > 0 && line.iters > 0) TRY(note_log_status(t, runlog_turn(&t->log, &line)));
     TRY(log_samples(t, true));
-    TRY(explain(t, finish_save(t))); /* the others have the machine to themselves */
+    TRY(explain(t, finish_save(t))); /* a save must not disturb the turns of other processes */
     progress_pause(&t->progress);
     stop_clock(t);
     int64_t since_ns = clock_ns();
@@ -174,7 +174,7 @@ static bool evaluation_due(const struct trainer *t)
     return t->iter % c->eval_interval == 0 || t->iter == c->max_iters;
 }
 
-/* Writes the lines that wait, and syncs. */
+/* Writes the pending lines of the log and syncs it. */
 static enum status bring_log(struct trainer *t)
 {
     enum status st = runlog_flush(&t->log);
@@ -183,8 +183,8 @@ static enum status bring_log(struct trainer *t)
     return note_log_status(t, st);
 }
 
-/* Where the host has copies of the weights, steps go on while the checkpoint is written; where the
- * steps change what is written, they wait. `now`: this call waits in any case. */
+/* On a GPU, the host copies of the weights are written while steps continue. On a CPU, steps would
+ * change the weights, so this call waits for the write. `now`: it waits in any case. */
 static enum status save_here(struct trainer *t, bool now)
 {
     const struct config_train *c = &t->config->train;
@@ -201,7 +201,7 @@ static enum status save_here(struct trainer *t, bool now)
     struct failure lost;
     TRY(finish_save(t));
     TRY(ranks_fetch_weights(&t->ranks, &t->learner.engine, t->tensors));
-    /* The log is on the disk before the checkpoint. If it cannot be, the weights matter more. */
+    /* Sync the log before the checkpoint; if that fails, save the checkpoint anyway. */
     enum status st = bring_log(t);
     fail_keep(&lost);
     saver_start(&t->saver, &t->run.lock, t->tensors, t->learner.engine.program.model.parameters,
@@ -214,7 +214,7 @@ static enum status save_here(struct trainer *t, bool now)
 static enum status save(struct trainer *t, bool now)
 {
     enum status st = finish_save(t);
-    if (st != ST_OK && now) { /* the last chance for these weights, whatever became of older ones */
+    if (st != ST_OK && now) { /* the last chance to save these weights, so try again */
         log_warning("%s", fail_message());
         st = ST_OK;
     }
@@ -227,7 +227,7 @@ static enum status save_timed(struct trainer *t, bool now)
 {
     int64_t since_ns = clock_ns(), before = t->wall_ns[WALL_CHECKPOINTS];
     enum status st = save(t, now);
-    t->wall_ns[WALL_CHECKPOINTS] = before; /* finish_save counts a part of it */
+    t->wall_ns[WALL_CHECKPOINTS] = before; /* or time in finish_save would count twice */
     spend(t, WALL_CHECKPOINTS, since_ns);
     return st;
 }
@@ -251,11 +251,11 @@ static enum status evaluate(struct trainer *t)
     TRY(note_data_status(t, evaluator_run(&t->evaluator, t->iter, loss)));
     spend(t, WALL_EVALUATION, since_ns);
     TRY(log_samples(t, true));
-    bool best = loss[SPLIT_VAL] < s->best_val_loss; /* no NaN */
+    bool best = loss[SPLIT_VAL] < s->best_val_loss; /* false for NaN */
     if (best) {
         s->best_val_loss = loss[SPLIT_VAL];
         s->best_iter = t->iter;
-        /* a checkpoint saved by Ctrl-C during this evaluation lacks the new best loss */
+        /* save again: a checkpoint that Ctrl-C saved at this iteration lacks the new best loss */
         t->saved = -1;
     }
     s->final_train_loss = loss[SPLIT_TRAIN];
@@ -264,7 +264,7 @@ static enum status evaluate(struct trainer *t)
     enum status st = note_log_status(t, runlog_eval(&t->log, &line));
     if (st == ST_OK) st = check_finite(t, loss);
     if (st == ST_OK && t->iter > 0)
-        st = save_timed(t, false); /* first: a reader of messages may be slow */
+        st = save_timed(t, false); /* before the message, whose reader may be slow */
     char train[32], val[32];
     log_info("iter %lld: train loss %s, val loss %s%s", (long long)t->iter,
              str_loss(train, loss[SPLIT_TRAIN]), str_loss(val, loss[SPLIT_VAL]),
@@ -301,13 +301,13 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
     return ST_OK;
 }
 
-/* A signal, or the reserve of memory was needed. */
+/* True after a signal, or if the memory reserve was needed. */
 static bool must_stop(void)
 {
     return interrupt_noted() || heap_low();
 }
 
-/* How much of a reason leaves space for the command after it. */
+/* The bytes of a reason in a message that leave space for the command after it. */
 static int reason_bytes(const struct trainer *t)
 {
     enum { LEAST = 60, WORDS = 240 };
@@ -333,8 +333,8 @@ static enum status stop_and_save(struct trainer *t)
     return fail_stopped(t, ST_INTERRUPTED, "");
 }
 
-/* A line of the log could not be written, because the disk is full, say, or a batch not be read.
- * The checkpoint may still fit; if not, the message of the first failure is the one to report. */
+/* After a failure to write the log (for example on a full disk) or to read a batch, tries to save a
+ * checkpoint. If the save fails, too, reports the first failure. */
 static enum status save_and_fail(struct trainer *t, enum status st)
 {
     struct failure first;
@@ -345,7 +345,7 @@ static enum status save_and_fail(struct trainer *t, enum status st)
     fail_keep(&why_not);
     if (saved != ST_OK && lock_check(&t->run.lock) != ST_OK) {
         log_warning("%s", first.message);
-        fail_restore(&why_not); /* it says where the checkpoint is, or that there is none */
+        fail_restore(&why_not); /* this message tells where the run directory is now */
         return saved;
     }
     if (saved != ST_OK && t->saved != t->iter) {
@@ -361,8 +361,8 @@ static enum status save_and_fail(struct trainer *t, enum status st)
 
 /* Runs updates up to iteration `last` or until Ctrl-C; no update is in flight before and after,
  * unless the device failed. If the device runs concurrently with the host, the next update is
- * launched before the previous one is waited for, and a step's time is the interval between two
- * completions. If a batch or a line of the log fails, those in flight are finished. */
+ * launched before the previous one ends, and a step's time is the interval between two completions.
+ * If a batch cannot be read or the log not be written, the updates in flight are finished. */
 static enum status run_to(struct trainer *t, int64_t last)
 {
     struct learner *l = &t->learner;
@@ -390,7 +390,7 @@ static enum status run_to(struct trainer *t, int64_t last)
         if (t->gauge) gauge_at(t->gauge, t->iter);
         if (warm && !t->working) set_working(t, t->working = true);
         enum status st = learner_finish(l, t->iter, &s);
-        t->savable &= st == ST_OK; /* weights that are not numbers are not saved */
+        t->savable &= st == ST_OK; /* weights with NaN are not saved */
         if (st != ST_OK && stopped != ST_OK) log_warning("%s", first.message);
         TRY(st);
         t->gauged += warm;
@@ -417,7 +417,7 @@ static enum status advance(struct trainer *t, int64_t last)
     return st;
 }
 
-/* Up to the next evaluation, that one included. */
+/* Evaluates if due, then trains up to the next evaluation or the end of the turn. */
 static enum status loop_once(struct trainer *t)
 {
     const struct config_train *c = &t->config->train;
@@ -447,7 +447,7 @@ static void note_end(struct trainer *t, enum status st)
     if (st == ST_OK || st == ST_INTERRUPTED) return;
     const char *why = heap_low() ? "the memory of the host ran out" : fail_message();
     snprintf(t->why, sizeof t->why, "%.*s", utf8_fit(why, (int)sizeof t->why - 1), why);
-    visible_in_place(t->why, sizeof t->why, false); /* JSON has no other bytes */
+    visible_in_place(t->why, sizeof t->why, false); /* JSON needs valid UTF-8 */
     if (t->why[0]) s->why = t->why;
 }
 
@@ -467,7 +467,7 @@ static enum status loop(struct trainer *t)
 
 /* --- the end of a run ------------------------------------------------------------------------- */
 
-/* What a checkpoint needs while it is written: text for each tensor, buffers of files. */
+/* Reserves the host memory for writing a checkpoint: text for each tensor, buffers of files. */
 static void keep_reserve(struct trainer *t)
 {
     enum { RESERVE = 4 << 20, OF_TENSOR = 4096 };
@@ -480,7 +480,7 @@ static void keep_reserve(struct trainer *t)
     heap_advise(t->saved > 0 ? t->advice : NULL);
 }
 
-/* What a failed device took with it is in the last checkpoint, up to its iteration. */
+/* After a device or memory failure, adds the command that continues from the last checkpoint. */
 static enum status advise(const struct trainer *t, enum status st)
 {
     struct failure first;
@@ -494,7 +494,7 @@ static enum status advise(const struct trainer *t, enum status st)
                 reason_bytes(t), first.message, (long long)t->saved, t->run_word);
 }
 
-/* Generates the samples while the last checkpoint is being written, which matters more. */
+/* Generates samples while the last checkpoint is written, whose failure takes precedence. */
 static enum status finish_run(struct trainer *t)
 {
     struct failure why;

@@ -8,9 +8,8 @@
 #include <math.h>
 #include <unistd.h>
 
-/* Model FLOPs utilization of steps that take `ms`: nanoGPT's count of FLOPs, or for a model without
- * a formula the plan's, over the measured peak. Above 1: the peak was measured too low. NAN: the
- * peak is unknown. */
+/* FLOPs by nanoGPT's formula, or by the plan for a model without a formula, relative to the
+ * measured peak. A result above 1 means that the peak was measured too low. */
 double trainer_mfu(const struct trainer *t, double ms)
 {
     const struct model *m = &t->learner.engine.program.model;
@@ -47,7 +46,7 @@ void trainer_summarize(struct trainer *t)
     s->gauges = gauge_summarize(t->gauge);
     if (!gauge_is_enough(&s->gauges)) s->gauges = (struct gauge_summary){0};
     if (!s->gauges.samples) return;
-    if (t->turns != TURN_NONE) s->gauges.others = NAN; /* those that wait for their turns */
+    if (t->turns != TURN_NONE) s->gauges.others = NAN; /* includes processes that wait for turns */
     if (s->gauges.energy_j >= 0 && t->gauged)
         s->gauges.joules_per_token = s->gauges.energy_j / ((double)t->gauged * t->facts.tokens);
 }
@@ -74,11 +73,10 @@ enum status trainer_write_samples(struct trainer *t)
 
 static enum status write_summary(const struct trainer *t)
 {
-    TRY(lock_check(&t->run.lock)); /* or another run may be there */
+    TRY(lock_check(&t->run.lock)); /* another run may have this path now */
     return rundir_write_summary(t->run.lock.path, &t->summary);
 }
 
-/* Returns `st` if it is an error already; its message is kept. */
 enum status trainer_write_summary(const struct trainer *t, enum status st)
 {
     if (st == ST_OK) return write_summary(t);

@@ -1,5 +1,4 @@
-/* trainer_end.h - what a training writes when it ends: its figures, its wall time, a text. Private
- * to train/trainer.c. */
+/* trainer_end.h - private to trainer.c: the summary and the samples at the end of a training. */
 #ifndef TRAIN_TRAINER_END_H
 #define TRAIN_TRAINER_END_H
 
@@ -9,10 +8,10 @@
 double trainer_mfu(const struct trainer *t, double ms);
 /* Fills the summary from the times of the steps and the telemetry. */
 void trainer_summarize(struct trainer *t);
-/* The last call before the summary is written: all wall time so far. */
+/* Adds the wall time so far to the summary; call it last before writing the summary. */
 void trainer_summarize_wall(struct trainer *t);
 enum status trainer_write_samples(struct trainer *t);
-/* Returns `st` if it is an error already; its message is kept. */
+/* If `st` is an error, returns `st` and keeps its message. */
 enum status trainer_write_summary(const struct trainer *t, enum status st);
 
 #endif

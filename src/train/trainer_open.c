@@ -17,7 +17,7 @@
 
 /* --- the claim -------------------------------------------------------------------------------- */
 
-/* The configuration so far: the checkpoint's own, or without a checkpoint that of config.conf. */
+/* Reads the configuration of the run to continue: from the checkpoint, else from config.conf. */
 static enum status read_before(struct trainer *t)
 {
     const char *dir = t->run.lock.path;
@@ -37,7 +37,7 @@ static enum status read_before(struct trainer *t)
     return ST_OK;
 }
 
-/* Says how far the run in the directory is, as far as this can be read. */
+/* Reports that the directory has a run, and its progress if that can be read. */
 static enum status fail_taken(const char *dir, struct arena *a)
 {
     const char *state = "", *more = "";
@@ -59,7 +59,7 @@ static enum status fail_taken(const char *dir, struct arena *a)
                 dir, state, shell_word(dir, a), more);
 }
 
-/* A run that finished has saved: to begin anew would destroy what is left of it. */
+/* Refuses to restart a finished run without checkpoints: that would destroy its other files. */
 static enum status check_lost(const struct trainer *t)
 {
     bool complete = false;
@@ -121,7 +121,7 @@ static void log_change(void *user, const char *key, const char *before, const ch
     log_info("goes on with %s = %s; until now it was %s", key, now, before);
 }
 
-/* `ret_changed`: a key has another value than in the checkpoint. */
+/* *ret_changed: a key has another value than in the run to continue. */
 static enum status check_same_run(const struct trainer *t, bool *ret_changed)
 {
     *ret_changed = false;
@@ -149,7 +149,7 @@ static enum status load_last(struct trainer *t, bool changed)
     TRY(checkpoint_load(&t->last, t->tensors, t->learner.engine.program.model.parameters));
     TRY(ranks_bring_weights(&t->ranks, &t->learner.engine, t->tensors));
     t->iter = t->begun = s->iter;
-    t->saved = changed ? -1 : s->iter; /* one that is saved at once has the new configuration */
+    t->saved = changed ? -1 : s->iter; /* -1: the next save stores the new configuration */
     t->summary.best_val_loss = s->best_val_loss;
     t->summary.best_iter = s->best_iter;
     log_info("continuing from %s", t->last.path);
@@ -168,7 +168,7 @@ static enum status write_dir(struct trainer *t, const struct environment *enviro
 {
     const char *dir = t->run.lock.path;
     TRY(rundir_write_config(dir, &t->stored, t->identity));
-    /* the token texts: text is then generated without the data set */
+    /* the token texts, so that text can be generated without the data set */
     TRY(rundir_write_text(dir, "vocabulary.json", t->learner.dataset.meta));
     TRY(rundir_write_plan(dir, &t->learner.engine.program));
     if (environment) TRY(environment_write(environment, in_dir(t, "env.json")));
@@ -184,13 +184,13 @@ static enum status continue_run(struct trainer *t, bool changed)
     if (t->finished) return ST_OK; /* change nothing */
     TRY(disk_check(t));
     t->wrote = true;
-    /* no save follows that would remove what a kill after the last one left */
+    /* The last save may have been killed before it removed old checkpoints, and no save follows. */
     if (t->saved == t->config->train.max_iters)
         checkpoint_prune(t->run.lock.path, t->saved, NULL, t->arena);
     return rundir_reopen(t->run.lock.path);
 }
 
-/* Takes the weights that init_from names, and the state of the training that left them. */
+/* Loads the weights that init_from names and, if they come from a training, its state. */
 static enum status load_origin(struct trainer *t)
 {
     struct learner *l = &t->learner;
@@ -239,8 +239,8 @@ static void make_absolute(const char **path, struct arena *a)
     free(found);
 }
 
-/* What the run stores finds the data and the weights it began with from any folder, and after it
- * was continued. */
+/* Stores absolute paths of the data and of init_from, so that they work from any folder; a run that
+ * is continued keeps its first init_from. */
 static void store_places(struct trainer *t)
 {
     const char **origin = &t->stored.train.init_from;
@@ -250,7 +250,8 @@ static void store_places(struct trainer *t)
     if (t->origin) *origin = t->origin;
 }
 
-/* A run without a checkpoint begins once more with what it began with. */
+/* Finds the model to start from; a run without a checkpoint starts from its first init_from
+ * again. */
 static enum status find_origin(struct trainer *t)
 {
     const char *dir = t->run.lock.path;
@@ -269,8 +270,8 @@ static enum status find_origin(struct trainer *t)
                 dir);
 }
 
-/* What the run began with: its settings but for max_iters and places, and its data. A resumed one
- * keeps it. */
+/* The identity of a run is a digest of its data and its first settings, without max_iters and
+ * paths. A resumed run keeps its identity. */
 static enum status identify(struct trainer *t)
 {
     struct str s = {0};

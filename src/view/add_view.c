@@ -34,7 +34,7 @@ static const char *bits_text(uint32_t x, int n, struct arena *a)
     return s;
 }
 
-/* One more line; `extra`: the number has guard, round and sticky. */
+/* Adds a line for a number; `extra`: how many guard, round and sticky bits the number has. */
 static void write_number(struct board *b, const char *step, const struct add_number *n, int extra)
 {
     int fraction = number_formats[b->x->format].fraction;

@@ -29,7 +29,7 @@ static void set_result(struct table_row row, const struct bpe_result *x, int64_t
     COLUMNS(TABLE_CELL)
 }
 
-/* What is left of a rung's time, and why it gained nothing. */
+/* A sentence: what limits a rung, and why it is not faster than the rung above. */
 static const char *why(const struct bpe_result *x, struct arena *a)
 {
     enum verdict_kind kind = x->previous.verdict.kind;

@@ -5,7 +5,7 @@
 #include "lab/bpe/bpe.h"
 #include "present/sheet.h"
 
-/* `what`: the text and the tokenizer, for the title. */
+/* `what`: names the text and the tokenizer in the title. */
 void bpe_sheet(const struct bpe_run *r, const char *what, struct sheet *s, struct arena *a);
 
 #endif

@@ -91,8 +91,8 @@ const char *ceilings_words(const struct machine *m, struct arena *a)
                              ceilings_flops(m->peak[i].flops, a));
     const struct machine_copy *in_cache = machine_copy_in_cache(m);
     const struct machine_copy *fastest = machine_copy_fastest(m);
-    /* On a CPU a lower bound uses the bandwidth of a copy of as many bytes, which can exceed that
-     * of the copy in L2 if the copy is small. */
+    /* On a CPU, time bounds use the bandwidth of a copy of as many bytes (base/floor.h); for small
+     * copies it can exceed the bandwidth in L2. */
     const char *less = "";
     if (!m->gpu && fastest->moved > in_cache->moved)
         less = arena_printf(a, ", up to %s for smaller copies", ceilings_bytes(fastest->moved, a));

@@ -6,15 +6,15 @@
 
 #include "machine/machine.h"
 
-/* The stored peaks, if there is a record; nothing is measured. */
+/* Reads the stored peaks; false if there are none. Measures nothing. */
 bool ceilings_find(struct machine *m, const struct device *device, struct arena *a);
-/* The stored peaks of a device; of a CPU with the current number of threads. A record is always
- * enough; how good it is, ceilings_words says. Without one the peaks are measured quickly, with
- * progress, and stored. A failure to store them is a warning. */
+/* The stored peaks of a device; for a CPU, of the current number of threads. Every record is used;
+ * ceilings_words tells how good it is. Without a record, the peaks are measured quickly, with
+ * progress, and stored; a failure to store them is a warning. */
 enum status ceilings_get(struct machine *m, const struct device *device, struct arena *a);
-/* Measures and stores, as `strobe machine` does: *m becomes the best of this measurement and of the
- * earlier ones, unless they are forgotten. `ranks` above 1: also all-reduces among so many ranks of
- * a CPU. *ret_path: the file; NULL: it was not stored. */
+/* Measures and stores the peaks, for `strobe machine`: *m becomes the best of this measurement and,
+ * unless `forget`, earlier ones. With `ranks` above 1, also measures all-reduces among as many
+ * ranks of a CPU. *ret_path: the file; NULL: the peaks were not stored. */
 enum status ceilings_measure(struct machine *m, int ranks, bool quick, bool forget,
                              const char **ret_path, struct arena *a);
 

@@ -63,8 +63,8 @@ static enum status check_rules(struct check_lines *t, enum op op)
     return ST_OK;
 }
 
-/* Adds a failed line for each operator without a tested kernel, except leaves, views, and those of
- * communication, which need other ranks. */
+/* Adds a failed line for each operator without a tested kernel, except leaves, views, and
+ * collectives, which need other ranks. */
 static void note_missing(struct check_lines *t, enum op only)
 {
     for (int op = 0; op < OP_COUNT; op++) {

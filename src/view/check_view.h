@@ -14,7 +14,7 @@ struct check_line {
     enum op op;
     const char *variant, *type;
     int tried, failed;
-    double error, tolerance;     /* of the case with the largest error / tolerance */
+    double error, tolerance;     /* in the case with the largest error / tolerance */
     const char *problem, *where; /* NULL while nothing failed; where: the failing case */
 };
 
@@ -25,8 +25,8 @@ struct check_lines {
     int failed; /* lines */
 };
 
-/* Compares kernel rows with the reference, and checks gradients and expansions, which have no rows:
- * not if the scope has a variant or `kernels_only`. */
+/* Compares kernels with the reference. Also checks gradients and expansions, unless the scope is
+ * limited to a variant or `kernels_only` is set. */
 enum status check_run(struct check_lines *ret, const struct device *d,
                       const struct check_scope *scope, bool kernels_only);
 void check_lines_print(const struct check_lines *l, bool json, struct str *s);

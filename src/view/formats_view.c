@@ -107,7 +107,7 @@ static void add_tables(double x, const char *word, struct sheet *s, struct arena
 
 /* --- what happens beyond the range ------------------------------------------------------------ */
 
-/* Whether the nearest number, ties to even, is the largest one without any saturation. */
+/* Whether x rounds to the largest number of the format, ties to even, without saturation. */
 static bool rounds_to_largest(enum number_kind f, double x)
 {
     double largest = number_formats[f].largest, tie = largest + number_spacing(f, largest) / 2;

@@ -40,7 +40,7 @@
 static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 enum { ROWS_OF_PASS = FORMULA_VARIANTS + 1, COPY = FORMULA_VARIANTS, BAR = 40 };
 
-/* The contender of a row: a variant, or the copy. */
+/* The times of a row: a variant, or the copy. */
 static const struct contender *contender_at(const struct formula_run *r, int pass, int row)
 {
     return row == COPY ? &r->copy[pass] : &r->result[pass][row].time;
@@ -56,7 +56,7 @@ static double useful(const struct formula_run *r, int pass)
     return r->useful[pass] * (double)r->options->n;
 }
 
-/* Useful GB/s; 0: it has no time. */
+/* Useful GB/s; 0 if the row has no time. */
 static double rate_at(const struct formula_run *r, int pass, int row)
 {
     double ms = contender_at(r, pass, row)->total.median;

@@ -5,8 +5,8 @@
 #include "lab/formula_run.h"
 #include "present/sheet.h"
 
-/* A row for each pass and variant of each run, and a copy beside each pass; of several sizes also
- * their GB/s as bars of text; and the samples. Device, date and version are the caller's. */
+/* One row per pass, variant and run, one row for a copy of as many bytes per pass, and the samples;
+ * for several sizes also bars of GB/s. The caller adds device, date and version. */
 void formula_sheet(const struct formula_run *const *r, int runs, struct sheet *s, struct arena *a);
 
 #endif

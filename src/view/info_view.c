@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <string.h>
 
-/* What a build without an optional library lacks. */
+/* Optional libraries, and the effect of building without them. */
 static const struct {
     const char *library, *without;
 } optional[] = {
@@ -69,7 +69,7 @@ static void print_kernels(struct str *s)
     str_printf(s, "%-10s %s\n", "fastest", dtype_word(chosen_fastest(cpu)));
 }
 
-/* What can join the ranks of a training. */
+/* Prints how the ranks of a training can run: as MPI processes, or as threads. */
 static void print_ranks(struct str *s)
 {
     if (communicator_find_mpi() == ST_OK)
@@ -108,7 +108,7 @@ static int gpus(void)
     return cuda ? cuda->devices.count() : 0;
 }
 
-/* Library i for GPUs: those that training uses, and then the one for profiles. */
+/* Library i of the GPU backend: first the libraries for training, then the one for profiles. */
 static bool device_library(int i, struct device_library *ret)
 {
     const struct backend *cuda = backend_find("cuda");
@@ -176,7 +176,7 @@ static json_t *kernels_json(void)
     return all;
 }
 
-/* The instruction set in use, those available, and what is lost without the others. */
+/* The instruction set in use, the available sets, and the cost of each missing wider set. */
 static json_t *isa_json(void)
 {
     json_t *there = json_array(), *missing = json_object();

@@ -26,7 +26,7 @@
 static const struct table_column columns_of_cpu[] = {COLUMNS(TABLE_COLUMN)};
 enum { LEVEL_COLUMNS = COUNT_OF(columns_of_cpu) };
 
-/* The same with the words of a GPU. */
+/* The columns; for a GPU with SMs instead of cores. */
 static const struct table_column *columns_of(bool gpu, struct arena *a)
 {
     if (!gpu) return columns_of_cpu;
@@ -47,7 +47,7 @@ static void set_level(struct table_row row, const struct memory_level *l)
 void lab_memory_record(const struct machine *m, struct str *s, struct arena *a)
 {
     struct memory_record r;
-    /* The record is that of so many threads. */
+    /* A record is for one number of threads. */
     const char *device = m->gpu ? ""
                          : m->threads == threads_available()
                              ? " --device=cpu"
@@ -172,7 +172,7 @@ static struct plot_line line_of(const struct memory_run *r, const char *name, in
 
 enum { PANELS = 2 };
 
-/* Bandwidth and latency; the ends of the levels are those of the latency, for one thread or SM. */
+/* Bandwidth and latency; the latency of one thread or SM determines the ends of the levels. */
 static void set_panels(const struct memory_run *r, struct plot_panel ret[PANELS], struct arena *a)
 {
     static const double MS_OF_NS = 1e-6;

@@ -163,8 +163,8 @@ void lab_add_sources(struct sheet *s, int rungs, const struct lab_rung *const *o
 
 /* --- roofline --------------------------------------------------------------------------------- */
 
-/* Bytes/s of memory and FLOP/s that no kernel exceeds: what this machine has reached, else the data
- * sheet and the fastest rung. */
+/* The roofs of the roofline, memory bytes/s and FLOP/s: the peaks measured on this machine, else
+ * the data sheet and the fastest rung. */
 static void roofs_of(const struct lab_run *r, double *ret_rate, double *ret_flops)
 {
     const struct lab_options *o = r->options;
@@ -191,7 +191,7 @@ static void set_dot(struct table *t, int row, const char *name, double intensity
     table_set(t, row, 2, 4, flops * 1e-9, a);
 }
 
-/* One dot for each rung (Williams, Waterman, Patterson 2009, "Roofline"), and the roofs as a line
+/* Adds a roofline (Williams, Waterman, Patterson 2009) with one dot per rung; the roofs are a line
  * of three points. */
 static void add_roofline(const struct lab_run *r, struct sheet *s, struct arena *a)
 {
@@ -354,7 +354,7 @@ static void note_limits(const struct lab_limits *l, struct sheet *s, struct aren
             arena_printf(a, "limits: %s; a score of 100 is the fastest kernel within them", words));
 }
 
-/* Each size has a ceiling and caches of its own: what the notes of one size say. */
+/* Notes for several sizes, which have different ceilings and caches. */
 static void note_sizes(struct sheet *s, const struct lab_run *r, struct arena *a)
 {
     if (r->copy)

@@ -8,8 +8,8 @@
 /* A row for each ladder: its question, and its rungs on a GPU and on a CPU. */
 void lab_list_sheet(struct sheet *s, struct arena *a);
 enum { LAB_VIEW_SIZES = 16 };
-/* A row for each rung of each run, the reasons if they are wanted, the sources and the samples; of
- * several sizes also curves. Device, date and version are the caller's. */
+/* One row per rung and run, with `reasons` their explanations, the sources and the samples; for
+ * several sizes also curves. The caller adds device, date and version. */
 void lab_sheet(const struct lab_run *const *r, int runs, bool reasons, struct sheet *s,
                struct arena *a);
 /* Two tables that other ladders have, too: why each rung is as fast as it is (a rung without a

@@ -1,4 +1,4 @@
-/* launch_view.h - what launches cost (lab/launch/launch.h), as a sheet with bars. */
+/* launch_view.h - the cost of kernel launches (lab/launch/launch.h), as a sheet with bars. */
 #ifndef VIEW_LAUNCH_VIEW_H
 #define VIEW_LAUNCH_VIEW_H
 

@@ -1,5 +1,5 @@
-/* launches_view.h - kernel launches in tables: those of a training step (strobe plan --occupancy),
- * and columns of other tables about them. */
+/* launches_view.h - the kernel launches of a training step as a table (strobe plan --occupancy),
+ * and columns about launches for other tables. */
 #ifndef VIEW_LAUNCHES_VIEW_H
 #define VIEW_LAUNCHES_VIEW_H
 

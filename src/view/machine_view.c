@@ -28,7 +28,7 @@ static const char *spread_words(const struct machine *m, enum machine_precision 
                         p == MACHINE_PRECISIONS ? ceilings_bytes(low, a) : ceilings_flops(low, a));
 }
 
-/* How good the conditions of the last measurement were, and what that means for what is kept. */
+/* Prints how reliable the last measurement was, and which measurement is kept. */
 static void print_conditions(const struct machine *m, struct str *s)
 {
     const struct machine_measurement *last = &m->history[m->measurements - 1];

@@ -50,7 +50,7 @@ static void print_spans(const struct memory_view *v, const int *at, int columns,
         if (!begins(v, at, i)) continue;
         const char *words = memory_phase_words(v, &v->course.moment[at[i]], &scratch);
         for (; written < i; written++) str_append(s, " ");
-        if (written > i) continue; /* the span before was too short for its name */
+        if (written > i) continue; /* the name of the previous span reaches into this one */
         str_printf(s, "|%s", words);
         written += 1 + (int)strlen(words);
     }
@@ -61,7 +61,7 @@ static void print_spans(const struct memory_view *v, const int *at, int columns,
 static void print_legend(const struct memory_course *c, int margin, struct str *s)
 {
     enum { IN_A_LINE = 4, CELL = 25 };
-    int n = 0, blanks = 0; /* up to the next name */
+    int n = 0, blanks = 0; /* spaces up to the next name */
     for (int i = 0; i < COUNT_OF(layers); i++) {
         if (!is_there(c, layers[i].part)) continue;
         bool first = n++ % IN_A_LINE == 0;

@@ -9,7 +9,7 @@
 struct markup;
 
 struct memory_view {
-    const struct program *program; /* with the plans of the phase */
+    const struct program *program; /* with the plans that `extent` needs */
     const struct config *config;
     int64_t vocab;
     const char *words; /* describes the configuration */
@@ -21,7 +21,7 @@ struct memory_view {
     struct memory_variant variant[MEMORY_VARIANTS];
     int variants;
     int64_t limit, batch; /* bytes, 0: none; the largest batch that fits, 0: none does */
-    /* Where it does not fit: the ranks (fit_ranks) of which each fits, 0: none; bytes of one. */
+    /* If it does not fit: the ranks with which it fits (fit_ranks), 0: none; bytes per rank. */
     int64_t ranks, of_rank;
     struct memory_run run;
     bool was_run;

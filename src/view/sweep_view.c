@@ -44,7 +44,7 @@ static void set_row(struct table_row row, const struct sweep_run *r, const struc
     COLUMNS(TABLE_CELL)
 }
 
-/* The time that a load takes: with the fewest warps the memory is idle most of the time. */
+/* The latency of a load: bytes in flight / bandwidth with the fewest warps (memory mostly idle). */
 static double latency_ns(const struct sweep_run *r)
 {
     const struct sweep_point *least = &r->point[0];
@@ -92,7 +92,7 @@ void sweep_sheet(const struct sweep_run *r, struct sheet *s, struct arena *a)
 
 enum { LINES = 2 };
 
-/* Points from the fewest warps to the most; of equal ones the fastest. */
+/* Points in ascending order of warps; of points with equal warps, the fastest. */
 static struct plot_line line_of(const struct sweep_run *r, const char *what, int color,
                                 struct arena *a)
 {

@@ -1,5 +1,5 @@
-/* sweep_view.h - the occupancy of a kernel as its registers and its shared memory grow
- * (lab/occupancy/sweep.h), as a sheet with one curve for each. */
+/* sweep_view.h - the speed of a kernel at different occupancies (lab/occupancy/sweep.h), as a sheet
+ * with one curve for growing registers and one for growing shared memory. */
 #ifndef VIEW_SWEEP_VIEW_H
 #define VIEW_SWEEP_VIEW_H
 

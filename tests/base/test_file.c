@@ -61,8 +61,7 @@ static void test_write_and_read(void **state)
     arena_release(&a);
 }
 
-/* Files in /proc report a size of 0; a status of 20000 bytes makes file_read grow its buffer
- * several times. */
+/* Files in /proc report a size of 0, so file_read must grow its buffer. */
 static void test_read_file_without_size(void **state)
 {
     (void)state;
@@ -179,7 +178,7 @@ static void test_full_disk(void **state)
     arena_release(&a);
 }
 
-/* Another user of a shared folder could guess the temporary name and lay a link there. */
+/* In a shared folder, another user could create a link with a temporary name, if guessed. */
 static void test_temporary_names_follow_no_link(void **state)
 {
     (void)state;
@@ -213,7 +212,7 @@ static void test_temporary_names(void **state)
     assert_int_equal(file_temporary_of(".tmp"), 0);
 }
 
-/* Every reason has one meaning. */
+/* Each errno maps to one status. */
 static void test_status_of_errors(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* Two threads: copies of 1 and 64 MiB of each. */
+/* Two threads; each copies 1 or 64 MiB. */
 static const struct ceilings machine = {
     .threads = 2, .copies = 2, .copy_bytes = {1 << 20, 1 << 26}, .copy_rate = {4e11, 1e11}};
 
@@ -24,8 +24,8 @@ static void test_the_longer_of_two(void **state)
     assert_float_equal(f.ms, 1e3 * 1e9 / 1e11, 1e-12);
 }
 
-/* Half way between the sizes in powers of two, half way between the rates. A GPU's bytes are those
- * of a large copy. */
+/* At the geometric mean of two sizes, the bandwidth is the mean of the two. A GPU always uses the
+ * bandwidth of the largest copy. */
 static void test_the_size_of_the_copy(void **state)
 {
     (void)state;
@@ -36,7 +36,7 @@ static void test_the_size_of_the_copy(void **state)
     assert_float_equal(floor_of(&gpu, 0, 0, 2 << 23, NAN).ms, 1e3 * (2 << 23) / 1e11, 1e-9);
 }
 
-/* The floor of a cached kernel falls with its time, down to the fastest copy, and never jumps. */
+/* The time bound of a cached kernel equals its time, but at least that of the fastest copy. */
 static void test_cached_bytes(void **state)
 {
     (void)state;

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* The calls from the n-th on that fail with EIO; 0: none. */
+/* The n-th and later calls of fsync fail with EIO; 0: no call fails. */
 static int failing_sync;
 
 int fsync(int fd)
@@ -132,7 +132,7 @@ static void test_existing_file_is_an_error(void **state)
     assert_int_equal(entries(), 1);
 }
 
-/* Only private names are removed: a folder named a.tmp is the user's. */
+/* Only folders with Strobe's temporary names are removed; a.tmp belongs to the user. */
 static void test_neighbours_are_kept(void **state)
 {
     (void)state;
@@ -148,14 +148,13 @@ static void test_neighbours_are_kept(void **state)
     assert_int_equal(entries(), 1 + COUNT_OF(names));
 }
 
-/* A file that a user puts into the old folder while the new one is written, or when it is looked at
- * no more. */
+/* A user adds a file to the old folder while the new one is written, or after the last check. */
 static void test_a_foreign_file_is_kept(void **state)
 {
     (void)state;
     struct folder_writer w;
     char kept[2048];
-    for (int i = 0; i < 2; i++) { /* the second writer does not take it for a leftover */
+    for (int i = 0; i < 2; i++) { /* the second writer does not remove it as a leftover */
         assert_int_equal(file_make_dirs(workdir_path("a")), ST_OK);
         assert_int_equal(folder_writer_open(&w, workdir_path("a"), OWN_CHECKPOINT), ST_OK);
         write_in(&w, "1");
@@ -190,7 +189,7 @@ static void test_one_writer_at_a_time(void **state)
     assert_int_equal(entries(), 1);
 }
 
-/* Where two names cannot be exchanged, only a checkpoint is replaced. */
+/* If the file system cannot exchange names, only a checkpoint is replaced. */
 static void test_without_exchange(void **state)
 {
     (void)state;
@@ -209,7 +208,7 @@ static void test_without_exchange(void **state)
     assert_int_equal(entries(), 1);
 }
 
-/* The directory is moved, and another one takes its place: nothing is written into that. */
+/* The directory is moved, and another one is created in its place: it stays empty. */
 static void test_a_moved_directory(void **state)
 {
     (void)state;
@@ -224,8 +223,8 @@ static void test_a_moved_directory(void **state)
     assert_false(file_exists(workdir_path("in/a")) || file_exists(workdir_path("moved/a")));
 }
 
-/* After the exchange, the temporary name is that of the old folder. It stays if the exchange may be
- * undone by a crash, and goes with the next writer. */
+/* After the exchange, the old folder has the temporary name. It stays if a crash could undo the
+ * exchange; the next writer removes it. */
 static void test_failing_syncs_lose_nothing(void **state)
 {
     (void)state;

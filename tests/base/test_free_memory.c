@@ -76,12 +76,12 @@ static void test_groups_version_2(void **state)
     group_file("job/full", "memory.max", "1048576\n");
     group_file("job/full", "memory.current", "2097152\n");
     struct memory_limit step = of_groups("0::/job/step\n", root);
-    assert_int_equal(step.bytes, 82 * MIB); /* what caches hold is given back first */
+    assert_int_equal(step.bytes, 82 * MIB); /* cached pages count as free */
     assert_string_equal(step.name, "under memory.max of the control group /job, 100.0 MiB");
     assert_int_equal(of_groups("0::/job/tiny\n", root).bytes, 1 * MIB);
     assert_int_equal(of_groups("0::/job/full", root).bytes, 0);
     assert_int_equal(of_groups("0::/elsewhere/of/the/host\n", root).bytes, -1);
-    group_file("job", "memory.high", "52428800\n"); /* 50 MiB: slowed down to a halt above it */
+    group_file("job", "memory.high", "52428800\n"); /* 50 MiB: above it, the kernel throttles */
     step = of_groups("0::/job/step\n", root);
     assert_int_equal(step.bytes, 32 * MIB);
     assert_non_null(strstr(step.name, "memory.high"));
@@ -100,7 +100,7 @@ static void test_groups_version_1(void **state)
     assert_int_equal(of_groups("3:cpu,cpuacct:/x\n7:memory:/a:b\n", root).bytes, 5 * MIB);
     assert_int_equal(of_groups("7:memory:/\n", root).bytes, 5 * MIB);
     assert_int_equal(of_groups("7:cpu:/\n", root).bytes, -1);
-    /* Swap that is used up limits memory, too. */
+    /* The limit on memory plus swap counts, too. */
     group_file("memory/a:b", "memory.memsw.limit_in_bytes", "9437184\n");
     group_file("memory/a:b", "memory.memsw.usage_in_bytes", "8388608\n");
     struct memory_limit f = of_groups("7:blkio,memory:/a:b\n", root);

@@ -1,4 +1,4 @@
-/* Memory that is not there: one sentence and exit code 1, never a signal.
+/* Out of memory: one sentence and exit code 1, never a signal.
  * test: release; sanitizers end a program whose malloc fails */
 #include "base/heap.h"
 
@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* More than an address has bits for. */
+/* More than the address space. */
 static const int64_t TOO_MUCH = INT64_C(1) << 50;
 static char printed[4096];
 
@@ -148,7 +148,7 @@ static void test_reserve(void **state)
 enum { ALLOCATORS = 4, RESERVE_MIB = 64 };
 static pthread_barrier_t all_ready;
 
-/* Stops with the reserve: all threads together take a part of it. */
+/* Allocates until the reserve is freed. */
 static void *allocate_until_low(void *)
 {
     free(heap_alloc(64)); /* the C library reserves addresses at the first request of a thread */
@@ -161,7 +161,7 @@ static void *allocate_until_low(void *)
 static void use_reserve_together(void)
 {
     pthread_t thread[ALLOCATORS];
-    mallopt(M_ARENA_MAX, 1); /* a further arena of the C library may reserve all that is given up */
+    mallopt(M_ARENA_MAX, 1); /* another arena of the C library could take the whole reserve */
     pthread_barrier_init(&all_ready, NULL, ALLOCATORS + 1);
     heap_reserve(RESERVE_MIB * (int64_t)MIB);
     for (int i = 0; i < ALLOCATORS; i++)
@@ -173,7 +173,7 @@ static void use_reserve_together(void)
     _exit(heap_low() ? 0 : 46);
 }
 
-/* A thread that finds no memory while another one gives the reserve up waits for it. */
+/* A thread that finds no memory waits while another thread frees the reserve. */
 static void test_threads_share_the_reserve(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void test_threads_share_the_reserve(void **state)
 /* Takes all memory, in ever smaller blocks. */
 static void take_all(void)
 {
-    void *volatile block; /* clang would leave out calls of malloc whose result is unused */
+    void *volatile block; /* clang would remove calls of malloc whose result is unused */
     limit_to(0);
     for (size_t bytes = 1 << 16; bytes; bytes /= 2)
         while ((block = malloc(bytes))) {}
@@ -212,7 +212,7 @@ static void test_terminal(void **state)
     assert_non_null(strstr(printed, "out of host memory: no more can be allocated; "));
 }
 
-/* `new` of C++, as a library calls it: the reserve, then the sentence instead of an exception. */
+/* A library's call of C++'s `new` uses the reserve, then prints the sentence; it throws nothing. */
 static void call_new(void)
 {
     void *(*new)(size_t);
@@ -243,7 +243,7 @@ static void test_cplusplus(void **state)
     assert_non_null(strstr(printed, "a C++ library"));
 }
 
-/* Without the guard json_string returns NULL, and the text is lost in silence. */
+/* Without the guard, json_string would return NULL, and the text would be lost without an error. */
 static void fill_json(void)
 {
     static char text[MIB + 1];
@@ -255,7 +255,7 @@ static void fill_json(void)
         if (json_array_append_new(list, json_string(text)) != 0) _exit(45);
 }
 
-/* Nor is a good text taken for a wrong one. */
+/* Without the guard, a valid text would be reported as invalid. */
 static void read_json(void)
 {
     static char text[MIB];

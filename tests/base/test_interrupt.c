@@ -47,7 +47,7 @@ static void test_ignored_signals(void **state)
     }
 }
 
-/* The last message would else kill the program in place of its exit code. */
+/* Otherwise the last message would kill the program, and its exit code would be lost. */
 static void test_broken_pipe_stays_ignored(void **state)
 {
     (void)state;

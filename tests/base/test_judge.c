@@ -1,4 +1,4 @@
-/* The judge of speed: equal work, turns, equal plans, other programs, and its words. */
+/* Verdicts about two timed series: equal work, turns, equal plans, other programs, texts. */
 #include "base/judge.h"
 
 #include <math.h>
@@ -63,7 +63,7 @@ static void test_equal_work(void **state)
     arena_release(&a);
 }
 
-/* Only turns of one set and number are pairs; apart, a burst counts, and other programs too. */
+/* Only times in the same turn of the same set are pairs; else bursts and other programs matter. */
 static void test_apart(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The warning about other programs: when it is given, and that a child's work is one's own. */
+/* The warning about other programs: when it is given; child processes are not other programs. */
 #include "base/load.h"
 
 #include <math.h>

@@ -42,7 +42,7 @@ static void age(struct progress *p, double seconds)
     p->shown_ns -= (int64_t)(seconds * 1e9);
 }
 
-/* A name cannot clear the screen, forge a line or hide a part of itself. */
+/* A name cannot clear the screen, forge a line or hide a part of its text. */
 static void test_names_control_nothing(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void test_plain_lines(void **state)
                                           "train  100 %  200/200  loss 3.9\n");
 }
 
-/* After the first line one a minute; work inside other work only says something after a minute. */
+/* After the first line, one line a minute; inner work prints its first line after a minute. */
 static void test_plain_lines_are_sparse(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_order_of_streams(void **state)
     assert_string_equal(text, "one\ntwo\nthree\n");
 }
 
-/* A reader of the results that stalls keeps no message back once a signal came. */
+/* After a signal, a stalled reader of stdout does not hold messages back. */
 static void test_results_without_a_reader(void **state)
 {
     (void)state;

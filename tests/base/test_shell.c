@@ -1,4 +1,4 @@
-/* Words of commands that are printed to be copied. */
+/* Quoting of words in printed commands. */
 #include "base/shell.h"
 
 #include "../support/cases.h"
@@ -39,7 +39,7 @@ static void test_quotes(void **state)
     arena_release(&a);
 }
 
-/* bash reads every word as what it was. */
+/* bash reads the quoted words as the original words. */
 static void test_bash_reads_them(void **state)
 {
     (void)state;

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* workdir/cache/strobe/kernels/a.cubin, all for this user alone */
+/* workdir/cache/strobe/kernels/a.cubin; only this user can write the file and its folders */
 static char cache[256], folder[300], file[320];
 
 static int setup(void **state)
@@ -83,7 +83,7 @@ static void test_a_file_that_others_can_write(void **state)
     assert_int_equal(check(file), ST_OK);
 }
 
-/* A file of its own also where the umask lets a group or everyone write. */
+/* The file is private even if the umask allows a group or everyone to write. */
 static void test_written_for_the_user_alone(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void test_a_folder_above_that_others_can_write(void **state)
     assert_int_equal(chmod(cache, 0777), 0);
     expect_refused(file, "/cache (mode 777); ");
     expect_refused(folder, "/cache (mode 777); ");
-    assert_int_equal(chmod(cache, 01777), 0); /* others cannot rename what is in it */
+    assert_int_equal(chmod(cache, 01777), 0); /* others cannot rename its entries */
     assert_int_equal(check(file), ST_OK);
     expect_refused(cache, "/cache (mode 1777); "); /* but they can add to it */
     assert_int_equal(chmod(cache, 0755), 0);
@@ -146,7 +146,7 @@ static void test_through_a_link(void **state)
     arena_release(&a);
 }
 
-/* What was checked is opened, even if a link in the path is changed afterwards. */
+/* *ret_real leads to the checked file, even if a link in the path is changed afterwards. */
 static void test_the_path_without_links(void **state)
 {
     (void)state;

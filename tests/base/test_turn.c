@@ -18,7 +18,7 @@
 
 enum { TURNS = 5, WAIT_MS = 5000 };
 
-/* Works `units` at a time and says so, until nothing is left. */
+/* Works the granted units of each turn and reports, until nothing is left. */
 static void work(int fd, int64_t left)
 {
     struct turn_report said = {left, 0};

@@ -17,7 +17,7 @@ static void test_texts(void **state)
     assert_true(utf8_is("gr\xc3\xbc\xc3\x9f\x65 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf"));
 }
 
-/* Cut off, alone, overlong, a surrogate, beyond U+10FFFF, and what was never a first byte. */
+/* Truncated, lone continuation byte, overlong, surrogate, above U+10FFFF, invalid first byte. */
 static void test_what_is_no_text(void **state)
 {
     (void)state;
@@ -45,8 +45,7 @@ static void test_code_points(void **state)
     }
 }
 
-/* Of a text that grows byte by byte, what is held back is never more than three bytes, and what is
- * shown is the text itself once it is complete. */
+/* While a text grows, at most three bytes are held back; a complete text is shown whole. */
 static void test_growing_texts(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The rule for verdicts: known intervals, and planted ties and differences on a simulated machine
- * that another program slows down in bursts. Seeds are fixed, so the counts are too. */
+/* The rule for verdicts: known intervals, and known ties and differences on a simulated machine
+ * that another program slows down in bursts. Seeds and therefore counts are fixed. */
 #include "base/verdict.h"
 
 #include "base/rng.h"
@@ -41,7 +41,7 @@ static void test_exact(void **state)
     assert_true(verdict_of_series(x, PAIRS, y, PAIRS).apart);
 }
 
-/* With eight pairs the interval is that of the extremes: 1 - 2/2^8 of 99.2 %. */
+/* With eight pairs the extremes are the interval, with a confidence of 1 - 2/2^8 = 99.2 %. */
 static void test_eight_pairs(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void test_smallest_difference(void **state)
     assert_int_equal(verdict_of_pairs(x, y, PAIRS).kind, VERDICT_SAME);
     fill(y, PAIRS, 10 / 1.021, 0);
     assert_int_equal(verdict_of_pairs(x, y, PAIRS).kind, VERDICT_FASTER);
-    /* an interval that crosses the edge says nothing */
+    /* no verdict if the interval crosses the limit of 2 % */
     fill(y, PAIRS, 10 / 1.02, 0.01);
     assert_int_equal(verdict_of_pairs(x, y, PAIRS).kind, VERDICT_UNCERTAIN);
 }
@@ -97,7 +97,7 @@ static void test_no_numbers(void **state)
     assert_float_equal(verdict_of_series(x, PAIRS, y, PAIRS).speed, 2, 1e-9);
 }
 
-/* Measured apart, a drift of either side is a part of the interval. */
+/* Measured apart, the drift of either series widens the interval. */
 static void test_apart_has_the_drift(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_deterministic(void **state)
 
 /* --- a machine with bursts -------------------------------------------------------------------- */
 
-/* A program that is on and off for `on` and `off` steps on average slows a step `slow` times. */
+/* Another program, on for `on` and off for `off` steps on average, slows steps `slow` times. */
 struct machine {
     uint32_t seed;
     double on, off, slow;
@@ -173,7 +173,7 @@ struct trials {
     int kind[5]; /* of enum verdict_kind */
 };
 
-/* Two variants in turns, the second `speed` times as fast, in many worlds. */
+/* Two variants in turns, the second `speed` times as fast; `trials` trials with different seeds. */
 static struct trials in_turns(double on, double off, double slow, int pairs, int steps,
                               double speed, int trials)
 {
@@ -202,7 +202,7 @@ static const struct {
 };
 enum { TRIALS = 60 };
 
-/* Printed so that a change of the rule shows what it does. */
+/* Prints the counts, so that the effect of a change of the rule can be seen. */
 static void show(const char *what, int load, int pairs, const struct trials *t)
 {
     print_message("%s, load %d, %2d pairs: %d same, %d cannot tell, %d faster, %d slower\n", what,
@@ -242,7 +242,7 @@ static void test_differences_are_never_turned_round(void **state)
     assert_true(found * 4 >= all * 3);
 }
 
-/* On a quiet machine the rule finds what it promises, apart too. */
+/* On a quiet machine the rule finds the true verdict, also for series measured apart. */
 static void test_quiet(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void test_quiet(void **state)
     assert_int_equal(t.kind[VERDICT_FASTER] + t.kind[VERDICT_SLOWER], 0);
 }
 
-/* One after the other, under bursts that outlast both: named only beyond what was seen. */
+/* Measured apart under long bursts: no tie becomes a difference, no difference is reversed. */
 static void test_apart_under_bursts(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Text of files and users is shown on a terminal, never obeyed. */
+/* Control characters in text from files and users are escaped. */
 #include "base/base.h"
 #include "base/str.h"
 #include "base/terminal.h"
@@ -59,7 +59,7 @@ static void test_in_place(void **state)
     visible_in_place(text, sizeof text, false);
     assert_string_equal(text, "ab\\x1bcd");
     char tight[6] = "a\x1b\x1b";
-    visible_in_place(tight, sizeof tight, false); /* a form is whole or absent */
+    visible_in_place(tight, sizeof tight, false); /* an escape is whole or absent */
     assert_string_equal(tight, "a\\x1b");
 }
 
@@ -74,7 +74,7 @@ static void test_errors(void **state)
     assert_string_equal(fail_message(), "of a compiler:\nline 1\nline 2\\x1b");
 }
 
-/* What is written in pieces, as the tokens of a sample are, is sent as if in one. */
+/* A text written in pieces, like the tokens of a sample, is escaped like the whole text. */
 static void test_pieces(void **state)
 {
     (void)state;

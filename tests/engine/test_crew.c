@@ -1,5 +1,5 @@
-/* The other ranks of this process: they obey every order in turn, and a failure of one reaches rank
- * 0 with its words. */
+/* Ranks in threads follow every order in sequence; a failure of one rank reaches rank 0 with its
+ * message. */
 #include "engine/crew.h"
 
 #include "../support/hand.h"
@@ -17,7 +17,7 @@
 
 enum { RANKS = 3, ADD = 0, GATHER = 1, BREAK = 2, HANG = 3, MISCOUNT = 4 };
 
-static int opened, closed; /* under no lock: read when all have ended */
+static int opened, closed; /* read without a lock, after all threads have ended */
 
 struct member {
     struct communicator *communicator;
@@ -95,7 +95,7 @@ static void test_a_rank_that_fails(void **state)
     assert_int_equal(gather(&crew, all), ST_DEVICE);
     assert_string_equal(fail_message(), "rank 2: there is no memory");
     crew_close(&crew);
-    assert_string_equal(fail_message(), "rank 2: there is no memory"); /* it is kept */
+    assert_string_equal(fail_message(), "rank 2: there is no memory"); /* crew_close keeps it */
     assert_true(opened == RANKS - 1 && closed == RANKS - 1);
 
     open_crew(&crew, &none);
@@ -106,7 +106,7 @@ static void test_a_rank_that_fails(void **state)
     assert_true(closed == RANKS - 1);
 }
 
-/* Numbers that are not finite are no fault of the device, whichever rank finds them. */
+/* ST_NUMERIC keeps its meaning on all ranks; it does not become a device failure. */
 static void test_the_status_of_another_rank(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_the_status_of_another_rank(void **state)
     crew_close(&crew);
 }
 
-/* Last: the thread stays until the process ends. */
+/* This test runs last, because its thread stays until the process ends. */
 static void test_a_rank_that_hangs(void **state)
 {
     (void)state;

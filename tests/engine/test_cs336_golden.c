@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* Observed errors: losses 1e-7, logits 2e-6, gradients 3e-6; PyTorch's float32 has the same. */
+/* Observed errors: losses 1e-7, logits 2e-6, gradients 3e-6, as with PyTorch's float32. */
 static const double TOLERANCE = 1e-5;
 
 /* --- weights, generated as in the script --- */
@@ -33,7 +33,7 @@ static uint32_t word(uint32_t seed, int64_t i)
     return x ^ x >> 16;
 }
 
-/* In -1 ... 1, 24 bits. */
+/* A number in -1 ... 1 with 24 bits. */
 static float uniform(uint32_t seed, int64_t i)
 {
     return (float)(word(seed, i) >> 8) * 0x1p-23f - 1.0f;
@@ -99,8 +99,8 @@ static void within(const char *what, double error, double *worst)
     if (error > *worst) *worst = error;
 }
 
-/* The norm of a gradient, and its dot product with fixed numbers, which depends on the order of
- * elements. */
+/* Compares the norm of each gradient, and its dot product with fixed numbers, which depends on the
+ * order of the elements. */
 static void compare_gradients(struct tiny *t, const json_t *expected, double *worst)
 {
     assert_int_equal(json_object_size(expected), t->engine.program.model.parameters);

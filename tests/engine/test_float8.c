@@ -45,7 +45,7 @@ static void compare(struct config *c)
         if (off > 0.03)
             fail_msg("fusion %d, bias %d, recompute %d, gradients %d: off by %.4f",
                      (int)c->plan.fusion, c->model.bias, (int)c->plan.recompute, gradients, off);
-        assert_true(off > 0); /* it does use 8 bits */
+        assert_true(off > 0); /* 8 bits are really used */
     }
 }
 
@@ -112,7 +112,7 @@ static void test_runs_are_repeatable(void **state)
     assert_memory_equal(a, b, sizeof a);
 }
 
-/* After step s its slot of every tensor holds the amax of that step, and the next slot is zero. */
+/* After step s, the slot s of every tensor holds the amax of that step; the next slot is zero. */
 static void test_amax_history(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Telemetry of a device during the work, on a device whose samples are given here.
+/* Telemetry of a simulated device during work.
  * test: alone; it samples at intervals */
 #include "engine/gauge.h"
 
@@ -87,7 +87,7 @@ static void test_means_are_over_time(void **state)
     gauge_work(g, false);
     sample.clock_mhz = 0;
     wait_ms(50);
-    gauge_work(g, true); /* the time before it is not work */
+    gauge_work(g, true); /* the time before this call is not work */
     struct gauge_summary s = gauge_summarize(g);
     near(s.seconds, 0.3, 0.1);
     double slow = s.seconds > 0 ? s.throttled : 0;
@@ -105,7 +105,7 @@ static void test_means_are_over_time(void **state)
     near(s.energy_j, 100 * s.seconds, 0.1); /* without a counter: power times time */
     struct str words = {0};
     gauge_print(&s, &words);
-    assert_string_equal(str_text(&words), ""); /* too few samples for figures */
+    assert_string_equal(str_text(&words), ""); /* too few samples to show */
     s.samples = GAUGE_ENOUGH;
     gauge_print(&s, &words);
     assert_non_null(strstr(str_text(&words), "50 % busy, 1"));
@@ -116,7 +116,7 @@ static void test_means_are_over_time(void **state)
     gauge_close(g);
 }
 
-/* A run of less than a few intervals has no figures. */
+/* A summary of less than a few intervals is not shown. */
 static void test_too_few_samples(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void test_readings_become_fewer(void **state)
     gauge_close(g);
 }
 
-/* Readings are not taken: those that do not fit are merged into later ones. */
+/* Readings that are not taken and no longer fit are merged into later ones. */
 static void test_readings_that_are_not_taken(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void test_failed_queries(void **state)
     gauge_close(g);
 }
 
-/* The processor that runs this test. */
+/* Telemetry of the processor that runs this test. */
 static void test_the_cpu(void **state)
 {
     (void)state;

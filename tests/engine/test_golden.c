@@ -125,7 +125,7 @@ static void compare(const struct tiny *t, const struct golden *g, enum storage s
         float *is = tiny_parameter(t, storage, p), expected[80 * C];
         memcpy(expected, tensor(g, prefix, p->name, type_bytes(&p->type))->data,
                (size_t)n * sizeof(float));
-        /* The gradient of the bias of keys is zero except for rounding, which Adam makes into whole
+        /* The gradient of the key bias is zero except for rounding, which Adam scales up to full
          * steps: reference/README.md. */
         if (storage == STORAGE_WEIGHTS && strstr(p->name, "c_attn.bias"))
             memcpy(expected + C, is + C, C * sizeof(float));

@@ -134,7 +134,7 @@ static void test_tensors_add_up_to_parts(void **state)
     assert_int_equal(last.bytes[MEMORY_SAVED], 0);
 }
 
-/* Gradients that ranks sum in bf16: those of all parameters, at two bytes each. */
+/* If ranks sum gradients in bf16, all parameters have another gradient of two bytes. */
 static void test_reduced_gradients(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static int64_t saved_by_formula(void)
     int64_t B = config.data.batch_size, T = config.model.block_size, C = config.model.n_embd,
             H = config.model.n_head, s = config.plan.dtype == PRECISION_BFLOAT16 ? 2 : 4;
     int64_t squares = config.plan.flash ? 0 : config.model.dropout > 0 ? 2 : 1;
-    bool gelu = config.plan.recompute == RECOMPUTE_GELU; /* keeps only its input */
+    bool gelu = config.plan.recompute == RECOMPUTE_GELU; /* saves only GELU's input */
     int64_t sums = config.plan.flash ? 4 * B * H * T : 0;
     if (config.plan.recompute >= RECOMPUTE_BLOCK) return s * B * T * C;
     return s * (gelu ? 12 : 16) * B * T * C + 4 * 4 * B * T + sums + squares * s * B * H * T * T;

@@ -44,7 +44,7 @@ static void test_bf16_is_close_to_fp32(void **state)
             train(&c, loss);
             double off = furthest(loss, exact);
             if (off > 0.01) fail_msg("fusion %d, flash %d: off by %.4f", fusion, flash, off);
-            assert_true(off > 0); /* it does use bf16 */
+            assert_true(off > 0); /* bf16 is really used */
         }
 }
 

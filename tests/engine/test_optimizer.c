@@ -1,5 +1,4 @@
-/* Optimizers are rows of a table: SGD with momentum against its formula, and what else follows
- * from its row. */
+/* The table of optimizers: SGD with momentum against its formula, and properties of its row. */
 #include "engine/optimizer.h"
 
 #include "../support/hand.h"
@@ -28,8 +27,8 @@ static struct config sgd_config(enum fusion fusion)
     return c;
 }
 
-/* torch.optim.SGD(momentum, weight_decay) in double behind clip_grad_norm_, on the gradients
- * that the engine has. */
+/* clip_grad_norm_, then torch.optim.SGD(momentum, weight_decay), in double precision on the
+ * engine's gradients. */
 static void formula(const struct tiny *t, double norm, double *w, double *v)
 {
     const struct config_train *c = &t->config.train;
@@ -84,7 +83,7 @@ static void ten_steps(enum fusion fusion)
     }
     for (int k = 0; k < t.engine.program.model.parameters; k++)
         *(t.engine.program.model.parameter[k].decay ? &decayed : &plain) = true;
-    assert_true(clipped && decayed && plain); /* else the formula is not all tried */
+    assert_true(clipped && decayed && plain); /* every part of the formula was used */
     near_doubles(&t, STORAGE_WEIGHTS, w);
     near_doubles(&t, STORAGE_MOMENT1, v);
     tiny_close(&t);
@@ -109,7 +108,7 @@ static void test_sgd_learns(void **state)
     tiny_close(&t);
 }
 
-/* At `full` one operator updates all parameters, and writes the bf16 copy where there is one. */
+/* With fusion=full, one operator updates all parameters and writes the bf16 copy, if any. */
 static void test_one_operator_updates_all(void **state)
 {
     (void)state;
@@ -131,7 +130,7 @@ static void test_one_operator_updates_all(void **state)
     tiny_close(&t);
 }
 
-/* One number for each parameter instead of two, in memory and in checkpoints. */
+/* SGD has one state tensor per parameter instead of AdamW's two, in memory and in checkpoints. */
 static void test_state(void **state)
 {
     (void)state;
@@ -158,8 +157,7 @@ static void test_state(void **state)
     tiny_close(&t);
 }
 
-/* SGD with momentum once more, built from operators: what a row without an operator of its own
- * has. */
+/* SGD with momentum built from operators, as in a row without a fused operator. */
 static value build_sgd(struct graph *g, const struct config_train *c, const struct parameter *p,
                        const struct optimizer_operands *in)
 {
@@ -173,8 +171,7 @@ static value build_sgd(struct graph *g, const struct config_train *c, const stru
 
 enum { WEIGHTS_N = 5 * 7, BIAS_N = 11, RANGES_N = WEIGHTS_N + BIAS_N };
 
-/* One update of a matrix, which decays, and a vector, which does not; copies out weights, then
- * state. */
+/* Updates a matrix with weight decay and a vector without; returns the weights, then the state. */
 static void update_by_row(const struct optimizer *o, const struct config *c,
                           float ret_values[2][RANGES_N])
 {
@@ -218,7 +215,7 @@ static void test_update_built_from_operators(void **state)
     for (int k = 0; k < 2; k++) assert_true(hand_distance(composed[k], fused[k], RANGES_N) <= 1e-6);
 }
 
-/* Every optimizer's update takes what its row says. */
+/* The inputs and outputs of every optimizer's operator match its row. */
 static void test_rows_fit_their_updates(void **state)
 {
     (void)state;

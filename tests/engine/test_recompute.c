@@ -51,7 +51,7 @@ static const char *difference(const struct result *x, const struct result *y)
                                                        : NULL;
 }
 
-/* Three blocks: each alone; two and one; all at once. */
+/* "block": regions of one block; "block:2": two blocks and one; "block:3": all three. */
 static const char *const names[] = {"none", "gelu", "block", "block:2", "block:3"};
 
 static void check(const struct config *c)
@@ -66,7 +66,7 @@ static void check(const struct config *c)
         if (other)
             fail_msg("recompute=%s, fusion %d, flash %d, dtype %d, dropout %g: other %s", names[i],
                      c->plan.fusion, c->plan.flash, c->plan.dtype, c->model.dropout, other);
-        if (i > RECOMPUTE_BLOCK) continue; /* three blocks are too few for groups to pay */
+        if (i > RECOMPUTE_BLOCK) continue; /* with three blocks, larger regions save no memory */
         if (c->plan.reuse && r.arena_bytes > bytes)
             fail_msg("recompute=%s, fusion %d, flash %d, dtype %d: %lld bytes after %lld", names[i],
                      c->plan.fusion, c->plan.flash, c->plan.dtype, (long long)r.arena_bytes,

@@ -161,7 +161,7 @@ static void test_masks_change(void **state)
 
 enum { SHORT = 20, LONG = 200 };
 
-/* What must agree on every rung. */
+/* A training that must give the same losses on every rung. */
 struct course {
     double dropout;
     int64_t heads, kv_heads;

@@ -1,4 +1,4 @@
-/* Several steps in flight, whole steps against their parts, and the capture of steps. */
+/* Several steps in flight, whole steps compared with their parts, and captured steps. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "backend/backend.h"
@@ -152,7 +152,7 @@ static void test_inputs_stay(void **state)
     tiny_close(&t);
 }
 
-/* Feeds it in a process of its own; the signal that ended that process, 0 if none did. */
+/* Sets an input in a child process; returns the signal that ended the child, 0 if none did. */
 static int signal_of_feeding(struct sequence *s, int part, const char *input)
 {
     float x = 0;
@@ -166,7 +166,7 @@ static int signal_of_feeding(struct sequence *s, int part, const char *input)
     return WIFSIGNALED(ended) ? WTERMSIG(ended) : 0;
 }
 
-/* A name that a plan does not have is a mistake of the caller. Kernels would read old bytes. */
+/* An unknown input name is a bug of the caller: without the abort, kernels would read old data. */
 static void test_unknown_inputs_abort(void **state)
 {
     (void)state;
@@ -195,8 +195,8 @@ static enum status counting_copy(void *context, void *dst, const void *src, int6
     return counted->memory.copy(context, dst, src, size);
 }
 
-/* The inputs of a part have the same layout in its plan and in the image, so one copy suffices for
- * them, and another one for the result. */
+/* The inputs of a part have the same layout in its plan and in the staging buffer, so each part
+ * needs one copy for its inputs and one for its result. */
 static void test_inputs_are_copied_at_once(void **state)
 {
     (void)state;
@@ -262,8 +262,8 @@ static enum status look(void *user, const struct plan *p, int step)
     return ST_OK;
 }
 
-/* With replay, the first run compiles, the second is captured, and all from then on are replayed,
- * except for runs with hooks. */
+/* With replay, the first run launches kernels, the second is captured, and later ones are replayed,
+ * except runs with hooks. */
 static void test_captured_once(void **state)
 {
     (void)state;
@@ -274,7 +274,7 @@ static void test_captured_once(void **state)
     int seen = 0;
     struct plan_hooks watching = {.user = &seen, .after = look};
     tiny_open(&t, &c, 1u << GRAPH_EVAL);
-    t.config.plan.replay = true; /* no CPU backend supports it; this one counts */
+    t.config.plan.replay = true; /* the CPU cannot replay; this backend counts calls */
     const struct backend *real = t.engine.backend;
     struct backend counting = *real;
     counting.recording = &counting_recording;
@@ -307,8 +307,8 @@ static void feed_eval(struct sequence *s, int batch)
     hand_ok(sequence_feed(s, 0, "step", &counter, sizeof counter));
 }
 
-/* Staged evaluations, two in flight, have the losses of those that are fed directly. Without the
- * memory of a training step they are fed directly. */
+/* Staged evaluations, two in flight, have the same losses as unstaged ones. Without the staging
+ * memory of a training step, inputs are not staged. */
 static void test_staged_evaluations(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The tuning stage on a backend that asks and answers by rule: a copy of the CPU's with `tune`. */
+/* The tuning stage on a simulated backend: a copy of the CPU backend with lookups and timings. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
 #include "../support/workdir.h"
@@ -76,7 +76,7 @@ static void test_each_matmul_is_measured_once(void **state)
     assert_int_equal(measured, 1);
 }
 
-/* An entry that is not found again must not be measured for ever. */
+/* An entry that is not found again must not be measured forever. */
 static void test_tuning_ends(void **state)
 {
     (void)state;

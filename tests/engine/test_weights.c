@@ -18,7 +18,7 @@ static void open_on_null(struct tiny *t, enum model_kind kind)
     hand_ok(engine_open(&t->engine, &t->config, vocab, training, "null", &t->arena));
 }
 
-/* This device reads as zeros. */
+/* Every read from the null device returns zeros. */
 static void test_all_parameters_are_copied(void **state)
 {
     (void)state;
@@ -38,7 +38,7 @@ static void test_all_parameters_are_copied(void **state)
     tiny_close(&t);
 }
 
-/* There is no first row, so none may be read. */
+/* There is no first parameter, so none may be read. */
 static void test_a_model_without_parameters(void **state)
 {
     (void)state;

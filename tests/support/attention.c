@@ -24,7 +24,7 @@ int64_t attention_packed(const struct attention *p)
     return p->B * p->T * attention_row(p);
 }
 
-/* bfloat16 has eight significant bits: it represents multiples of 1/32 below 8 exactly. */
+/* A random number. bfloat16 has eight significant bits, so multiples of 1/32 below 8 are exact. */
 static float drawn(const struct attention *p, float scale, uint32_t which, int64_t i)
 {
     float x = scale * rng_normal(7, RNG_TEST, which, (uint64_t)i);

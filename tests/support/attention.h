@@ -1,5 +1,5 @@
-/* attention.h - attention by plain loops in double with the whole score matrix, for tests of flash
- * attention. */
+/* attention.h - reference attention for tests of flash attention: plain loops in double precision
+ * with the whole score matrix. */
 #ifndef SUPPORT_ATTENTION_H
 #define SUPPORT_ATTENTION_H
 

@@ -14,7 +14,7 @@
 
 const char *const attention_gradient_row[GRADIENT_ROWS] = {"wgmma", "wgmma_sums"};
 
-/* Limits: of outputs by norm, for the whole tensor and the worst row; of the log-sum-exp,
+/* Error limits: for outputs by norm, of the whole tensor and of the worst row; for the log-sum-exp
  * absolute. */
 static const struct attention_error limits[OUTPUTS] = {
     [OF_Y] = {4e-3, 1e-2}, [OF_DQ] = {8e-3, 3e-2}, [OF_DK] = {8e-3, 3e-2}, [OF_DV] = {4e-3, 1e-2}};
@@ -188,8 +188,8 @@ struct sums {
     double apart, size, worst;
 };
 
-/* D elements of one row. A weight below the smallest normal float is zero on a GPU, so a row of
- * only such weights has no precision; multiplied by the numbers here it is far below 1e-30. */
+/* Adds D elements of one row. A GPU flushes weights below the smallest normal float to zero; rows
+ * of only such weights are far below 1e-30, the lower bound of the norm per element. */
 static void add_row(struct sums *a, const uint16_t *x, const double *exact, double size, int64_t D)
 {
     double apart = 0, norm = 0;

@@ -20,7 +20,7 @@ struct attention_gpu {
     struct target target;
     void *context;
     const char *test;
-    bool announcing;     /* calls are prepared, so that all are compiled at once, but not run */
+    bool announcing;     /* calls are only prepared, so that all kernels are compiled at once */
     int failures, tried; /* tried and the fields below count since the last report */
     struct attention_error worst[GRADIENT_ROWS][OUTPUTS];
     double worst_lse;
@@ -34,7 +34,7 @@ void attention_wrong(struct attention_gpu *g, const struct attention_setting *s,
 /* Prints a line with the largest errors of the test. */
 void attention_report(struct attention_gpu *g);
 
-/* Makes a call of the forward or backward pass; no row needs to accept it. */
+/* Builds a call of the forward or backward pass, whether or not a row accepts it. */
 void attention_call(const struct attention_gpu *g, const struct attention_setting *s, bool backward,
                     struct row_run *ret);
 /* Whether that row of the backward pass accepts the setting. */
@@ -60,10 +60,10 @@ void attention_try(struct attention_gpu *g, const struct attention_setting *s);
  * weights and one-hot values. Counts the elements that are kept, and all elements. */
 void attention_masks(struct attention_gpu *g, const struct attention_setting *s, int64_t *kept,
                      int64_t *seen);
-/* The first and the last sequence must have the same bits as alone if all numbers of the sequences
- * between them are `worthless`. */
+/* Checks that the first and the last sequence give the same bits as in a batch of their own if all
+ * numbers of the sequences between them are `worthless`. */
 void attention_alone(struct attention_gpu *g, const struct attention_setting *s, float worthless);
-/* Checks for the same bits in `times` runs while another kernel occupies SMs for some time. */
+/* Checks that `times` runs give the same bits while another kernel occupies some SMs. */
 void attention_repeats(struct attention_gpu *g, const struct attention_setting *s, int times);
 
 #endif

@@ -17,7 +17,7 @@ static const int32_t step_now = NUMBERS_STEP;
 
 /* --- masks ------------------------------------------------------------------------------------ */
 
-/* A mask that is read out, D rows or columns at a time, starting at `first`. */
+/* A part of a mask that is being read: D rows or columns, starting at `first`. */
 struct window {
     const struct attention_setting *s;
     const char *of; /* the kernel row that generated it */
@@ -40,7 +40,7 @@ static void note(struct attention_gpu *g, const struct window *w, int64_t h, int
     if (w->kept) *w->kept += seen && there, *w->seen += seen;
 }
 
-/* Ones in column d of row first + d, in the part of the rows that begins at column `at`. */
+/* Puts ones in column d of row first + d, for each head in the part that begins at column `at`. */
 static void put_ones(uint16_t *rows, int64_t columns, int64_t at, const struct window *w)
 {
     for (int64_t h = 0; h < w->s->H; h++)
@@ -138,7 +138,7 @@ static void slow_call(const struct attention_gpu *g, const struct attention_sett
 
 enum way { FORWARD, BACKWARD, SLOW, WAYS };
 
-/* The n-th row that accepts the call; false: there are no more. */
+/* Reads the mask with the n-th row that accepts the call; false if there are no more rows. */
 static bool read_row(struct attention_gpu *g, const struct attention_setting *s, enum way way,
                      int n, int64_t *kept, int64_t *seen)
 {

@@ -161,7 +161,7 @@ static void draw_row(const struct head *h, int64_t i, int64_t seen)
     }
 }
 
-/* Row i of the head, row `at` of the group. */
+/* Computes row i of the head, which is row `at` of the group. */
 static void run_row(const struct head *h, int64_t i, int64_t at, struct attention_exact_rows *e)
 {
     const struct attention_setting *s = h->s;

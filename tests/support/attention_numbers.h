@@ -33,8 +33,8 @@ void attention_draw_qkv(const struct attention_setting *s, int64_t first, int64_
 void attention_draw_dy(const struct attention_setting *s, int64_t first, int64_t last,
                        uint16_t *dy);
 
-/* One key head of one sequence and its group of query heads: the exact results, and the size that
- * rows would have without cancellation (their norm for terms of random signs). */
+/* The exact results of one key head of one sequence and its group of query heads. size_*: the norms
+ * that rows would have without cancellation (for terms of random signs). */
 struct attention_exact_rows {
     int64_t group, rows;
     int64_t *row;                 /* (rows): positions in T */

@@ -198,8 +198,8 @@ static void put_weights(struct writing *x)
     torch_end(&x->w);
 }
 
-/* As in configure_optimizers: matrices first, then the rest. The head is left out, because it is
- * the token table; masks are not parameters. */
+/* The order of configure_optimizers: matrices first, then the rest. The head is skipped, because it
+ * shares the token table; masks are not parameters. */
 static int order(const struct ckpt *c, int ret[CKPT_TENSORS_MOST], int *ret_matrices)
 {
     int n = 0;

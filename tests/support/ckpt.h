@@ -1,5 +1,5 @@
-/* ckpt.h - a small ckpt.pt of nanoGPT, written by code of the tests alone (the names, shapes and
- * groups are those of its model.py), so that a test can change each part of it. */
+/* ckpt.h - writes a small ckpt.pt of nanoGPT (names, shapes and groups as in its model.py), of
+ * which a test can change each part. */
 #ifndef SUPPORT_CKPT_H
 #define SUPPORT_CKPT_H
 
@@ -8,7 +8,7 @@
 enum { CKPT_LAYERS = 2, CKPT_HEADS = 3, CKPT_EMBD = 9, CKPT_POSITIONS = 5, CKPT_VOCAB = 11 };
 enum { CKPT_ITER_NUM = 7, CKPT_TENSORS_MOST = 64, CKPT_MOMENTS = 2 };
 
-/* Pickle instructions that make one value. `bytes` NULL: the value of the model; n 0: neither the
+/* Pickle instructions that create one value. `bytes` NULL: the value of the model; n 0: neither the
  * value nor its key is written. */
 struct ckpt_value {
     const char *bytes;

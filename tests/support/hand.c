@@ -24,7 +24,7 @@ void hand_init(struct hand *s)
 
 void hand_plan(struct hand *s, const struct plan_options *options)
 {
-    threads_set(1); /* more threads would wait longer than they work */
+    threads_set(1); /* more threads would be slower on such small tensors */
     hand_ok(graph_verify(&s->graph));
     hand_ok(s->backend->open(0, &s->context));
     hand_ok(backend_target(s->backend, 0, &s->target));

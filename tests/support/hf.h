@@ -1,5 +1,4 @@
-/* hf.h - writes a small GPT-2 in a Hugging Face folder. It uses code of the tests alone, so that a
- * test can change each part. */
+/* hf.h - writes a small GPT-2 as a Hugging Face folder, of which a test can change each part. */
 #ifndef SUPPORT_HF_H
 #define SUPPORT_HF_H
 

@@ -1,5 +1,5 @@
-/* hostile.h - opens damaged and hostile folders of models: each must be refused with a message of
- * one line, in limited memory, and without leaving a file open. */
+/* hostile.h - opens damaged and hostile model folders: each must be refused with a message of one
+ * line, in limited memory, and without leaving a file open. */
 #ifndef SUPPORT_HOSTILE_H
 #define SUPPORT_HOSTILE_H
 
@@ -23,12 +23,12 @@ char *hostile_repeat(const char *part, int times);
 enum { HOSTILE_MEGABYTE = 1 << 20, HOSTILE_BYTES = 12 * HOSTILE_MEGABYTE };
 /* Opens the folder while the process may grow by at most `most` bytes; it ends if it needs more. */
 enum status hostile_open(struct exchange_model *m, int64_t most, struct arena *a);
-/* Checks that the folder is refused within HOSTILE_BYTES or `most` bytes. `what` says what was
- * changed; the message must contain `part`. */
+/* Checks that the folder is refused within HOSTILE_BYTES or `most` bytes. `what` describes the
+ * change of the folder; the message must contain `part`. */
 void hostile_case(const char *what);
 void hostile_within(const char *what, int64_t most);
 void hostile_for(const char *what, const char *part);
-/* The same with a folder, a FIFO, a link and a far too large file in place of the file `name`. */
+/* Checks the same after replacing the file `name` by a folder, a FIFO, a link, or a huge file. */
 void hostile_kinds(const char *name);
 
 #endif

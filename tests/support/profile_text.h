@@ -12,9 +12,8 @@ struct profile_text_row {
     double ms, flops, bytes;
 };
 
-/* A step of two blocks with slow attention, 12.5 ms, and the same with flash attention, 8 ms; each
- * ends with a row that has no op. Softmax is 7 ms of the first; the matmul of block 0 is in both,
- * with another kernel in the second. */
+/* A step of two blocks with slow attention, 12.5 ms, of which 7 ms are softmax, and one with flash
+ * attention, 8 ms. The kernel of block 0's matmul differs. The last row of each has no op. */
 extern const struct profile_text_row profile_slow[], profile_flash[];
 
 /* The text of the file; half a millisecond of the step is idle. */

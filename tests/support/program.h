@@ -13,10 +13,10 @@ extern struct arena arena;
 int program_setup(void **state);
 int program_teardown(void **state);
 
-/* Runs $STROBE (set by the test runner) with arguments as a shell reads them; `environment` is put
- * in front. Returns the exit code, -1 if it was killed. */
+/* Runs $STROBE (set by the test runner) in a shell with the arguments `words`, preceded by the
+ * variables in `environment`. Returns the exit code, -1 if the program was killed. */
 int program_run(const char *environment, const char *words);
-/* A whole file, in the arena. */
+/* The contents of a file, in the arena. */
 const char *program_text(const char *path);
 
 #endif

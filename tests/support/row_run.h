@@ -21,8 +21,8 @@ struct row_run {
     struct row_memory in[MAX_IN], out[MAX_OUT], scratch;
 };
 
-/* The caller has set the types of r->call and r->attr. Selects the n-th row (of `variant`; NULL: of
- * all) that accepts the call, and prepares it. False: there is none. */
+/* Selects and prepares the n-th row that accepts the call; of `variant` only, unless NULL. False if
+ * there is none. The caller has set the types of r->call and r->attr. */
 bool row_find(struct row_run *r, enum op op, const char *variant, int n);
 /* Allocates memory for all tensors; inputs are NaN until they are set. */
 void row_open(struct row_run *r);

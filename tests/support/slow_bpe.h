@@ -1,4 +1,4 @@
-/* slow_bpe.h - GPT-2's pattern and merges in the plainest way, to compare the fast code with. */
+/* slow_bpe.h - a simple implementation of GPT-2's pattern and merges, to test the fast code. */
 #ifndef SUPPORT_SLOW_BPE_H
 #define SUPPORT_SLOW_BPE_H
 

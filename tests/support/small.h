@@ -1,4 +1,4 @@
-/* small.h - a data set and a model that are small enough to train in a moment. */
+/* small.h - a data set and a model that are small enough to train within a second. */
 #ifndef SUPPORT_SMALL_H
 #define SUPPORT_SMALL_H
 
@@ -7,8 +7,8 @@
 
 enum { SMALL_VOCABULARY = 8 };
 
-/* Makes the data set "tiny" in a new temporary directory; some thousand characters of a few words
- * in a fixed pseudo-random order. small_remove deletes everything. */
+/* Creates the data set "tiny" in a new temporary directory: a few thousand characters, made of a
+ * few words in a fixed pseudo-random order. small_remove deletes everything. */
 void small_make(void);
 void small_remove(void);
 /* Two layers of 16 channels, 16 tokens of context, batches of 4, out_dir "run" in the directory,

@@ -25,7 +25,7 @@ bool tiny_packs(enum precision dtype);
 /* Skips the case if tiny_packs is false. */
 void tiny_need_packing(enum precision dtype);
 
-/* Feeds a batch that depends on `step` alone: tokens follow a rule that can be learned. */
+/* Feeds a batch that depends only on `step`: tokens follow a rule that can be learned. */
 void tiny_feed(struct tiny *t, enum graph_kind kind, int32_t step);
 /* Feeds and runs; returns the loss. Afterwards the gradients are in their range. */
 float tiny_loss(struct tiny *t, enum graph_kind kind, int32_t step);

@@ -110,8 +110,8 @@ static int in_order(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* In a row each event ends before the next begins, or contains it; rows of kernels and copies have
- * no nesting. */
+/* In a row, each event ends before the next begins, or contains it; events of kernels and copies
+ * are not nested. */
 static const char *check_nesting(struct trace_facts *f)
 {
     const struct trace_event *open[DEPTH];

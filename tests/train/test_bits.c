@@ -93,8 +93,8 @@ static void assert_repeats(const struct config *c)
     }
 }
 
-/* Checks that losses and weights (by norm) are within `most` of those of one thread; 0: the same
- * bits. */
+/* Checks that the distance of losses and of weights (by norm) from the results of one thread is
+ * below `losses` and `weights`; losses 0: the same bits. */
 static void assert_near_one_thread(const struct config *c, double losses, double weights)
 {
     struct result one = learn(*c, 1);

@@ -63,7 +63,7 @@ static float value_at(int64_t iter, int i, int k, int j)
     return rng_normal(1, RNG_TEST, (uint32_t)iter, (uint64_t)(i * 100 + k * 20 + j));
 }
 
-/* The run directory; it exists once something is saved. */
+/* The run directory; the first save creates it. */
 static const char *run_dir(void)
 {
     return workdir_path("run");
@@ -317,7 +317,7 @@ static void test_other_files_are_kept(void **state)
     assert_true(file_exists(workdir_path("run/ckpt/notes")));
     assert_true(file_exists(workdir_path("run/ckpt/9")));
     assert_true(file_exists(workdir_path("run/ckpt/000900.tmp")));
-    /* A folder that was renamed by hand does not say what it says. */
+    /* A folder that was renamed by hand does not match the iteration in its state. */
     assert_int_equal(rename(workdir_path("run/ckpt/000200"), workdir_path("run/ckpt/000300")), 0);
     expect_last(100);
 }

@@ -1,5 +1,5 @@
-/* The copies of the weights follow them in every case: initialized, updated, resumed, or loaded for
- * evaluation. Otherwise kernels would read stale weights. */
+/* The copies of the weights are rebuilt whenever weights are initialized, updated, resumed, or
+ * loaded for evaluation. Otherwise kernels would read stale weights. */
 #include "../support/small.h"
 #include "../support/tiny.h"
 #include "train/saved.h"

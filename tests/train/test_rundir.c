@@ -1,5 +1,5 @@
-/* A run directory that cannot be created or opened: what was made is gone again, and the advice
- * fits the reason. The calls that fail are replaced in this program. */
+/* A run directory that cannot be created or opened: created folders are removed again, and the
+ * advice fits the reason. This program replaces the system calls that fail. */
 #include "train/rundir.h"
 
 #include "../support/workdir.h"
@@ -25,7 +25,7 @@ int open(const char *path, int flags, ...)
     return open_error ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
 }
 
-/* What the C library's header makes of it with _FORTIFY_SOURCE. */
+/* With _FORTIFY_SOURCE, the C library's header turns open into this. */
 int __open_2(const char *path, int flags);
 int __open_2(const char *path, int flags)
 {

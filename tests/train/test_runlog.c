@@ -197,7 +197,7 @@ static void test_nan_is_null(void **state)
     json_decref(o);
 }
 
-/* What the plan makes of the measured peaks is in the line where both peaks are known. */
+/* plan_flops and plan_bytes are in the line only if both are known. */
 static void test_shares_of_the_plan(void **state)
 {
     (void)state;
@@ -233,8 +233,7 @@ static void expect_resumes(const char *whole, int64_t cut)
     assert_string_equal(read_log(), whole);
 }
 
-/* Truncated at or near the end of a line or inside it, and then resumed, the log equals that of an
- * uninterrupted run. */
+/* A log that is truncated anywhere and then resumed equals the log of an uninterrupted run. */
 static void test_resume_after_truncation_anywhere(void **state)
 {
     (void)state;
@@ -314,7 +313,7 @@ int fstatat(int at, const char *path, struct stat *info, int flags)
         at, path, info, flags);
 }
 
-/* A log that cannot be looked at is not absent: its lines would be written twice. */
+/* A failed stat does not mean that the log is absent; otherwise lines would be written twice. */
 static void test_failed_stat_doubles_no_line(void **state)
 {
     (void)state;

@@ -85,7 +85,7 @@ static void first_logits(const int32_t *prompt, int64_t n, bool cache,
     arena_release(&a);
 }
 
-/* Of a long prompt each of the last block_size tokens matters, and no others. */
+/* In a long prompt, only the last block_size tokens matter, and each of them does. */
 static void test_a_long_prompt_is_cropped(void **state)
 {
     (void)state;
@@ -125,8 +125,8 @@ static void test_most_likely_token(void **state)
     assert_memory_equal(cold, nearly, sizeof cold);
 }
 
-/* Sampled tokens have the frequencies given by the logits; none is outside the top k, nor outside
- * the most likely ones of these that add up to top_p. Returns how many tokens were sampled. */
+/* Sampled tokens have the frequencies given by the logits. None is outside the top k tokens, or
+ * outside those of them that top_p keeps. Returns how many different tokens were sampled. */
 static int check_frequencies(int k, double top_p)
 {
     enum { DRAWS = 4000 };
@@ -179,7 +179,7 @@ static void test_frequencies(void **state)
     assert_int_equal(check_frequencies(SMALL_VOCABULARY, 0.01), 1);
 }
 
-/* Fills a row of a parameter with size, -size, size ...; if size is negative, with -size. */
+/* Fills a row of a parameter with size, -size, size ...; if size < 0, every element is -size. */
 static void fill_row(const struct tiny *t, const char *name, int64_t row, float size)
 {
     const struct model *m = &t->engine.program.model;
@@ -194,8 +194,8 @@ static void fill_row(const struct tiny *t, const char *name, int64_t row, float 
     fail_msg("no parameter %s", name);
 }
 
-/* Ids of more than 16 bits. All logits 0: each id is equally likely. Then the rows of the first id
- * and the last have one direction, so that the last is the likeliest after either. */
+/* Ids of more than 16 bits. With all logits 0, each id is equally likely. Then the rows of the
+ * first and the last id are parallel, so that the last id is the most likely after both. */
 static void test_large_vocabularies(void **state)
 {
     (void)state;

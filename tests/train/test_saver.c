@@ -1,5 +1,5 @@
-/* A checkpoint that a thread writes: it is whole, a failure arrives with its message where it is
- * waited for, and the one before is not read again unless its files changed. */
+/* A checkpoint written by a thread is complete; saver_wait reports a failure with its message; the
+ * previous checkpoint is not read again unless its files changed. */
 #include "../support/workdir.h"
 #include "base/file.h"
 #include "train/saver.h"
@@ -107,7 +107,7 @@ static void test_the_one_before_is_read_only_if_it_changed(void **state)
     long long before = bytes_read();
     assert_int_equal(save(&s, &run, 2, &written), ST_OK);
     assert_true(bytes_read() - before < FILE_BYTES / 2);
-    /* One byte of the one before changes: it is read, found damaged, and not kept as the spare. */
+    /* A byte of the previous checkpoint changes: it is read, found damaged, and removed. */
     workdir_flip(workdir_path("again/ckpt/000002/model.safetensors"), FILE_BYTES / 2, 3);
     before = bytes_read();
     assert_int_equal(save(&s, &run, 3, &written), ST_OK);

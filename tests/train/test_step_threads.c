@@ -32,7 +32,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)
     return real(thread, attr, start, arg);
 }
 
-/* Names them. */
+/* Returns the number of threads; ret_names: their names. */
 static int threads_alive(char ret_names[256])
 {
     int n = 0;

@@ -1,4 +1,4 @@
-/* The step and the loop: what must not affect training, and errors that must be detected. */
+/* The training step and loop: what must not affect results, and errors that must be detected. */
 #include "train/trainer.h"
 
 #include "../support/cases.h"
@@ -29,7 +29,7 @@ void *__libc_realloc(void *old, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
 #ifndef __SANITIZE_ADDRESS__
-/* volatile: otherwise the compiler assumes what malloc writes to */
+/* volatile: otherwise the compiler assumes that malloc does not write to them */
 static volatile long allocations, in_libraries;
 
 /* oneDNN, which is C++, allocates a map of its arguments whenever it executes a matmul, and LLVM's
@@ -241,7 +241,7 @@ static void test_evaluating_more_often_changes_nothing(void **state)
     assert_true(s.complete && s.best_val_loss < 2);
 }
 
-/* The loop makes exactly max_iters updates besides evaluations: the same as bare steps. */
+/* The loop makes exactly max_iters updates: weights equal those after as many bare steps. */
 static void test_the_loop_makes_the_steps(void **state)
 {
     (void)state;
@@ -282,7 +282,7 @@ static void test_the_run_directory(void **state)
     arena_release(&a);
 }
 
-/* The parts are what they say, and add up to the time that the training took. */
+/* Each part of the wall time covers its own work; the parts add up to the training's time. */
 static void test_wall_time_is_accounted_for(void **state)
 {
     (void)state;
@@ -384,7 +384,7 @@ static void test_run_directory_is_locked(void **state)
     assert_int_equal(trainer_open(&first, &c, &o, &a), ST_OK);
     assert_int_equal(trainer_open(&second, &c, &o, &a), ST_USAGE);
     assert_non_null(strstr(fail_message(), "another training run is using"));
-    /* What is in a directory is looked at only after it is locked: it may change until then. */
+    /* The directory is read only after it is locked, because it may change until then. */
     assert_int_equal(trainer_open(&second, &c, &(struct trainer_options){0}, &a), ST_USAGE);
     assert_non_null(strstr(fail_message(), "another training run is using"));
     assert_int_equal(trainer_run(&first), ST_OK);
@@ -442,7 +442,7 @@ static void test_interrupted_evaluation_is_repeated(void **state)
 
 /* --- a disk that does not keep the log -------------------------------------------------------- */
 
-static int failing_syncs; /* of data: the next so many fail */
+static int failing_syncs; /* this many of the next fdatasync calls fail */
 
 int fdatasync(int fd)
 {
@@ -454,7 +454,7 @@ int fdatasync(int fd)
     return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd);
 }
 
-/* One error passes. If they persist, the weights are saved all the same, and training ends. */
+/* One error is tolerated. If errors persist, the weights are saved and the training ends. */
 static void test_log_that_cannot_be_synced(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Checkpoints that the system cannot read, once or always: they are not absent, not damaged, and
- * not removed. The calls that fail are replaced in this program. */
+/* Checkpoints that the system cannot read, once or always, are not treated as absent or damaged,
+ * and not removed. This program replaces the system calls that fail. */
 #include "train/checkpoint.h"
 
 #include "../support/workdir.h"
@@ -23,10 +23,10 @@
 /* --- calls that fail -------------------------------------------------------------------------- */
 
 static struct {
-    /* Only opens of paths that contain this fail; READDIR: only that call; NULL: each counts. */
+    /* Only calls on paths that contain `part` fail; READDIR: only readdir; NULL: all calls. */
     const char *part;
     int error;     /* 0: nothing fails */
-    int nth, most; /* the first call that fails, from 1, and how many fail */
+    int nth, most; /* the first call that fails, counted from 1, and how many calls fail */
     int calls;
 } fault;
 
@@ -55,8 +55,7 @@ static void *real(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
-/* The iteration that a training saves, which prunes, just before another one's tensors are opened;
- * 0: none. */
+/* A training saves this iteration and prunes, just before other tensors are opened; 0: none. */
 static int64_t saves_next;
 static void save_beside(const char *path);
 
@@ -71,7 +70,7 @@ int open(const char *path, int flags, ...)
     return ((int (*)(const char *, int, ...))real("open"))(path, flags, mode);
 }
 
-/* What the C library's headers make of these calls with _FORTIFY_SOURCE. */
+/* With _FORTIFY_SOURCE, the C library's headers turn the calls into these. */
 int __open_2(const char *path, int flags);
 int __open_2(const char *path, int flags)
 {
@@ -172,7 +171,7 @@ static void test_missing_is_none(void **state)
     assert_int_equal(iter, -1);
 }
 
-/* Nothing that cannot be listed counts as empty: resuming would begin anew. */
+/* A folder that cannot be listed does not count as empty; otherwise resuming would start over. */
 static void test_unreadable_folder_is_not_empty(void **state)
 {
     (void)state;
@@ -194,7 +193,7 @@ static void test_unreadable_folder_is_not_empty(void **state)
     assert_int_equal(iter, 100);
 }
 
-/* A reader beside a training: what it listed was pruned before it was read. */
+/* A running training prunes a checkpoint after this program listed it and before it reads it. */
 static void test_pruned_while_it_is_found(void **state)
 {
     (void)state;
@@ -207,7 +206,7 @@ static void test_pruned_while_it_is_found(void **state)
     assert_false(is_there(200));
 }
 
-/* The user can mend permissions; then no older checkpoint is taken and nothing is overwritten. */
+/* The user can fix permissions, so no older checkpoint is used and nothing is overwritten. */
 static void test_permissions(void **state)
 {
     (void)state;
@@ -222,7 +221,7 @@ static void test_permissions(void **state)
     assert_null(strstr(fail_message(), "damaged"));
 }
 
-/* The disk cannot read the newest: the older one is taken. If it reads none, that is no damage. */
+/* The older checkpoint is used if the newest is unreadable; unreadable does not mean damaged. */
 static void test_bad_disk(void **state)
 {
     (void)state;
@@ -242,7 +241,7 @@ static void test_bad_disk(void **state)
     assert_non_null(strstr(fail_message(), "damaged"));
 }
 
-/* One call that fails, whichever it is, neither hides the newest checkpoint nor loses one. */
+/* A single failed call, whichever it is, neither hides the newest checkpoint nor loses one. */
 static void test_one_failed_call_while_finding(void **state)
 {
     (void)state;
@@ -284,7 +283,7 @@ static void test_one_failed_call_while_pruning(void **state)
     }
 }
 
-/* What was never read is never removed, however often the disk fails. */
+/* A checkpoint that was never read is never removed, however often the disk fails. */
 static void test_unreadable_is_kept(void **state)
 {
     (void)state;
@@ -293,7 +292,7 @@ static void test_unreadable_is_kept(void **state)
     set_fault("000100/", EIO, 1, 1000000);
     for (int64_t iter = 300; iter < 600; iter += 100) assert_int_equal(save(iter, 2, -1), ST_OK);
     assert_true(is_there(100));
-    assert_false(is_there(200)); /* the others are removed as ever */
+    assert_false(is_there(200)); /* other checkpoints are removed as usual */
     assert_false(is_there(300));
     set_fault(NULL, 0, 0, 0);
     assert_int_equal(save(600, 1, 100), ST_OK);
@@ -302,7 +301,7 @@ static void test_unreadable_is_kept(void **state)
     assert_false(is_there(100));
 }
 
-/* "Older ones are kept" would be wrong where there is none. */
+/* The message must not claim that older checkpoints are kept if there are none. */
 static void test_failed_save_says_what_is_left(void **state)
 {
     (void)state;
@@ -316,7 +315,7 @@ static void test_failed_save_says_what_is_left(void **state)
     assert_non_null(strstr(fail_message(), "was not saved (older ones are kept)"));
 }
 
-/* A run that was moved is not saved into, nor is another one that takes its place. */
+/* Nothing is saved into a run that was moved, or into another run in its place. */
 static void test_moved_run(void **state)
 {
     (void)state;
