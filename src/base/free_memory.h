@@ -1,6 +1,6 @@
 /* free_memory.h - host memory that the program can still allocate. */
-#ifndef BASE_ROOM_H
-#define BASE_ROOM_H
+#ifndef BASE_FREE_MEMORY_H
+#define BASE_FREE_MEMORY_H
 
 #include "base/base.h"
 

@@ -10,33 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether the bytes begin a character that further bytes may complete. */
-static bool is_begun(const char *text, int64_t bytes)
-{
-    unsigned char lead = (unsigned char)*text;
-    int length = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
-    if (lead >= 0xf5 || bytes >= length) return false;
-    for (int64_t i = 1; i < bytes; i++)
-        if (utf8_begins(text[i])) return false;
-    return true;
-}
-
 void terminal_filter(struct terminal_guard *g, const char *text, int64_t bytes, struct str *s)
 {
     struct str all = {0};
     char form[VISIBLE_BYTES];
     str_append_bytes(&all, g->held, g->n);
     str_append_bytes(&all, text, bytes);
-    g->n = 0;
-    for (int64_t i = 0; i < all.len;) {
-        const char *at = all.data + i;
-        int64_t left = all.len - i;
-        if (is_begun(at, left)) {
-            g->n = (int)left;
-            memcpy(g->held, at, (size_t)left);
-            break;
-        }
-        i += visible_step(at, left, true, form);
+    int held = utf8_unfinished(all.data, all.len);
+    g->n = held;
+    if (held) memcpy(g->held, all.data + all.len - held, (size_t)held);
+    for (int64_t i = 0; i < all.len - held;) {
+        i += visible_step(all.data + i, all.len - held - i, true, form);
         str_append(s, form);
     }
     str_release(&all);
