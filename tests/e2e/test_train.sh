@@ -60,9 +60,11 @@ unset OMP_THREAD_LIMIT
 grep -q '"threads": 1,' runs/limit/env.json || fail 'env.json has other threads'
 
 # --- iteration 0 counts for the best loss, and there is no checkpoint of it
-expect 0 'after 0 iterations, of which there is no checkpoint' "$STROBE" train tiny.conf \
+words='after 0 iterations, of which there is no checkpoint'
+STROBE_LOG=info expect 0 "$words" "$STROBE" train tiny.conf \
     --out_dir=runs/worse --max_iters=25 --learning_rate=10 --min_lr=10 --warmup_iters=0 \
     --grad_clip=0
+grep -q '^iter 25:' out || fail "no loss: $(cat out)"
 grep -q 'the best yet' out && fail "a worse loss is the best yet: $(cat out)"
 expect 2 'is that of iteration 0' "$STROBE" sample runs/worse --best
 
