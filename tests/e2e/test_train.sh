@@ -68,6 +68,12 @@ grep -q '^iter 25:' out || fail "no loss: $(cat out)"
 grep -q 'the best yet' out && fail "a worse loss is the best yet: $(cat out)"
 expect 2 'is that of iteration 0' "$STROBE" sample runs/worse --best
 
+# --- one step has no deviation, and is too short for telemetry
+"$STROBE" train tiny.conf --out_dir=runs/once --max_iters=1 >/dev/null
+for key in ms_std gauges; do
+    grep -q "\"$key\": null" runs/once/summary.json || fail "$key: $(cat runs/once/summary.json)"
+done
+
 # --- texts as people have them
 awk 1 text >lines
 sed 's/$/\r/' lines >crlf
