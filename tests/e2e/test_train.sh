@@ -68,6 +68,15 @@ grep -q '^iter 25:' out || fail "no loss: $(cat out)"
 grep -q 'the best yet' out && fail "a worse loss is the best yet: $(cat out)"
 expect 2 'is that of iteration 0' "$STROBE" sample runs/worse --best
 
+# --- a text learned by heart: its loss and its bits per byte keep their digits
+awk 'BEGIN { while (i++ < 500) printf "abcdefgh" }' >learned
+"$STROBE" data learned --from=learned --data_dir=texts >/dev/null
+"$STROBE" train tiny.conf --dataset=learned --data_dir=texts --dropout=0 --max_iters=400 \
+    --eval_interval=400 --decay_lr=false --out_dir=runs/learned >/dev/null
+"$STROBE" eval runs/learned >out
+grep -q 'val loss [0-9.]*e-0[5-9]' out || fail "not learned: $(cat out)"
+grep -q ' 0\.0000' out && fail "a loss of zero: $(cat out)"
+
 # --- one step has no deviation, and is too short for telemetry
 "$STROBE" train tiny.conf --out_dir=runs/once --max_iters=1 >/dev/null
 for key in ms_std gauges; do
