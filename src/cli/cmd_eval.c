@@ -28,7 +28,8 @@ static void print_text(struct saved_run *s, const struct eval_figures *f)
            str_loss(train, loss[SPLIT_TRAIN]), str_loss(val, loss[SPLIT_VAL]));
     printf("perplexity: train %.4g, val %.4g", exp(loss[SPLIT_TRAIN]), exp(loss[SPLIT_VAL]));
     if (!isnan(bits[SPLIT_TRAIN]))
-        printf("; bits per byte: train %.4f, val %.4f", bits[SPLIT_TRAIN], bits[SPLIT_VAL]);
+        printf("; bits per byte: train %s, val %s", str_loss(train, bits[SPLIT_TRAIN]),
+               str_loss(val, bits[SPLIT_VAL]));
     printf("\n(means over %lld batches of %lld x %lld tokens of each split; set with "
            "--eval_iters)\n",
            (long long)c->train.eval_iters, (long long)c->data.batch_size,

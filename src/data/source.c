@@ -113,9 +113,10 @@ void source_newlines(struct source_text *t, bool convert, struct arena *a)
         t->text = text;
         return;
     }
-    log_warning("%s %s%s%s, which become tokens; --newlines=unix removes them", t->from,
+    log_warning("%s %s%s%s, which %s; --newlines=unix removes %s", t->from,
                 mark ? "begins with a byte order mark" : "", mark && returns ? " and " : "",
-                returns ? "has line ends with carriage returns (CR LF or CR)" : "");
+                returns ? "has line ends with carriage returns (CR LF or CR)" : "",
+                returns ? "become tokens" : "becomes a token", returns ? "them" : "it");
 }
 
 /* Reads the cached text; false: it is missing or its SHA-256 is wrong. */

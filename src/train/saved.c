@@ -7,8 +7,10 @@
 #include "data/meta.h"
 #include "engine/device.h"
 #include "engine/weights.h"
+#include "model/model.h"
 #include "train/origin.h"
 #include "train/rundir.h"
+#include "train/state_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -143,6 +145,24 @@ enum status saved_config(const char *run, const struct checkpoint *c, struct con
     return compare_file(run, c, ret, a);
 }
 
+enum status saved_check_size(const struct checkpoint *c, const struct config *own, struct arena *a)
+{
+    struct safetensors s = {0};
+    struct model m;
+    int64_t stored = 0;
+    const char *path = arena_printf(a, "%s/%s", c->path, state_tensor_file(STATE_MODEL));
+    TRY(safetensors_open(&s, path, a));
+    for (int i = 0; i < s.count; i++) stored += s.tensor[i].bytes;
+    safetensors_close(&s);
+    model_init(&m, &own->model, 1, 0, a); /* the smallest vocabulary */
+    int64_t needed = model_count(&m, true) * (int64_t)sizeof(float);
+    if (stored >= needed) return ST_OK;
+    return fail(ST_FORMAT,
+                "%s has %lld bytes of weights, but the model of its configuration has %lld or "
+                "more: the checkpoint is of a different model",
+                path, (long long)stored, (long long)needed);
+}
+
 static enum status find_checkpoint(struct saved_run *s, struct arena *a)
 {
     bool found;
@@ -245,6 +265,7 @@ enum status saved_engine(struct saved_run *s, unsigned kinds, struct engine *ret
 {
     const struct config *c = &s->config;
     threads_set(c->plan.threads);
+    if (!s->foreign) TRY(saved_check_size(&s->checkpoint, c, a));
     TRY(engine_open(ret_engine, c, s->vocabulary.size, kinds, device_backend(c), a));
     const struct weights_tensor *tensors = weights_tensors(ret_engine, a);
     enum status st = s->foreign ? load_foreign(s, ret_engine, tensors, a)

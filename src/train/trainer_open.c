@@ -299,6 +299,7 @@ static enum status check_and_begin(struct trainer *t, const struct environment *
     TRY(model_check_trained(&c->model));
     TRY(check_same_run(t, &changed));
     TRY(check_iterations(t));
+    if (t->found) TRY(saved_check_size(&t->last, c, t->arena));
     TRY(find_origin(t));
     store_places(t);
     struct str text = {0};

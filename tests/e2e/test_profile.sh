@@ -24,6 +24,10 @@ for line in kernel:step range:step family:forward layer:backward; do
     [ "$(shares $by.csv)" = 100.00 ] || fail "--by=$by --phase=$phase: $(shares $by.csv) % in total
 $(cat $by.csv)"
 done
+# A kernel that is bound by latency has no ratio to its lower bound.
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    $at["bound"] == "latency" { n++; if ($at["times_floor"] != "") exit 1 }
+    END { if (!n) exit 1 }' kernel.csv || fail "a ratio to a floor of latency: $(cat kernel.csv)"
 # Shown and hidden lines together add up as well.
 expect 0 'more (--rows=0 shows all)' "$STROBE" profile tiny.conf --out_dir=runs/a --steps=2 --rows=3
 expect 0 '| time % |' "$STROBE" profile tiny.conf --out_dir=runs/a --steps=2 --markdown --by=family
