@@ -57,22 +57,18 @@ train() {
     fi
 }
 
-# ranks OPTIONS...: a training whose ranks are threads. It has two buckets of gradients, and
-# evaluates and saves while it runs.
-of_ranks='--n_embd=128 --block_size=16 --batch_size=2 --threads=1 --ranks=2 --ranks_by=threads
-    --gradient_accumulation_steps=2 --bucket_mb=1'
-ranks() { train $of_ranks --eval_interval=2 --max_iters=4 "$@"; }
-
-# ends CODE DEED OPTIONS...: a training of several ranks that ends with this exit code; DEED is done
-# after its first steps
+# ends CODE DEED OPTIONS...: a training of ranks that are threads, which evaluates and saves while it
+# runs and has two buckets of gradients. DEED is done after its first steps; it ends with CODE.
 ends() {
     code=$1 deed=$2
     shift 2
     rm -rf "$work/run"
-    "$STROBE" train "$work/tiny.conf" --out_dir="$work/run" $of_ranks --eval_iters=1 \
-        --eval_interval=1000000 --max_iters=1000000 "$@" &
+    "$STROBE" train "$work/tiny.conf" --out_dir="$work/run" --n_embd=128 --block_size=16 \
+        --batch_size=1 --bucket_mb=1 --ranks=2 --ranks_by=threads --gradient_accumulation_steps=2 \
+        --eval_interval=2 --eval_iters=1 --sample_interval=0 --max_iters=1000000 "$@" &
     pid=$!
-    while kill -0 $pid 2>/dev/null && [ "$(cat "$work/run/log.jsonl" 2>/dev/null | wc -l)" -lt 3 ]; do
+    while kill -0 $pid 2>/dev/null && [ "$(cat "$work/run/log.jsonl" 2>/dev/null | wc -l)" -lt 6 ]
+    do
         sleep 0.1
     done
     $deed
@@ -82,6 +78,9 @@ ends() {
     [ $got = "$code" ] || { echo "exit code $got instead of $code" && return 1; }
 }
 interrupt() { kill -INT $pid; }
+
+# ranks OPTIONS...: Ctrl-C ends it, because the text of a training that is done takes minutes.
+ranks() { try "ranks $*" ends 130 interrupt "$@"; }
 
 # A sanitizer that finds nothing may be one that sees nothing.
 race="$work/race" library=${archer%/*} OMP_NUM_THREADS=4
@@ -107,10 +106,10 @@ ranks --zero=3 --isa=plain
 ranks --zero=3 --overlap=none --threads=2
 ranks --zero=3 --ranks=4 --gradient_accumulation_steps=8 --recompute=block
 ranks --zero=3 --check_nan=true --poison=true
-try 'Ctrl-C' ends 130 interrupt
-try 'Ctrl-C, zero=3' ends 130 interrupt --zero=3
-try 'a rank with NaN' ends 1 : --learning_rate=10 --weight_decay=10 --grad_clip=0 --decay_lr=false \
-    --check_nan=true
+train --n_embd=32 --block_size=32 --ranks=2 --ranks_by=threads --gradient_accumulation_steps=2 \
+    --zero=3
+try 'a rank with NaN' ends 1 : --learning_rate=10 --weight_decay=10 --grad_clip=0 \
+    --decay_lr=false --check_nan=true
 
 if [ "$only_ranks" ]; then
     set --

@@ -141,6 +141,13 @@ trace=profile/trace.json
 for name in 'rank 0, device: cpu' 'rank 1"' '"communication"' 'wait for the slowest rank'; do
     grep -q "$name" $trace || fail "no $name in the trace"
 done
+# the communication of a step is as long in the trace of both steps as the profile says
+said=$(grep -o '"communication":{"ms":[0-9.e-]*' profile/profile.json | sed 's/.*://')
+row=$(sed -n '/"communication"}/{s/.*"pid":\([0-9]*,"tid":[0-9]*\).*/\1/p;q;}' $trace)
+shown=$(grep "\"ph\":\"X\",\"pid\":$row," $trace | sed 's/.*"dur":\([0-9.]*\).*/\1/' |
+    awk '{ us += $1 } END { printf "%.4f", us / 2000 }')
+echo "$said $shown" | awk '{ exit !($1 > 0 && $2 > 0.999 * $1 && $2 < 1.001 * $1) }' ||
+    fail "communication of $said ms in the profile, $shown ms in the trace"
 
 # Ctrl-C: the step ends, and rank 0 saves
 "$STROBE" train tiny.conf $more --out_dir=long --ranks=2 --ranks_by=threads --max_iters=100000 \
