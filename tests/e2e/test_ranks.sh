@@ -81,6 +81,11 @@ held() {
 echo "$(held 0 1) $(held 3 4)" | awk '{ exit !($1 / $2 > 3.99 && $1 / $2 < 4.01) }' ||
     fail "memory: $(held 0 1) bytes of one rank, $(held 3 4) of four with zero=3"
 
+# rank 0 gathers a bucket at a time, here 1 MiB, into two moments of 1.5 million parameters
+expect 0 "rank 0 gathers them in 13.1 MiB more of host memory, each other rank in 1.0 MiB" \
+    "$STROBE" memory tiny.conf --n_layer=8 --n_embd=128 --vocab=16 --gradient_accumulation_steps=4 \
+    --zero=1 --ranks=2 --bucket_mb=1
+
 # a checkpoint does not depend on the number of ranks: saved by 4, continued by 2 and by 1
 for ranks in 1 2 4; do
     cp -r threads4 from4_$ranks
