@@ -102,7 +102,8 @@ enum isa isa_widest(void)
 
 /* --- limit ------------------------------------------------------------------------------------ */
 
-static enum isa limit = ISA_AUTO;
+/* Ranks that are threads all set it, to the same value. */
+static _Atomic(enum isa) limit = ISA_AUTO;
 
 static struct str list_from(enum isa first)
 {

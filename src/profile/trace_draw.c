@@ -270,19 +270,27 @@ static void write_kernels(struct drawing *d, int rank, int step)
     }
 }
 
-/* What a rank waits for the last rank, and then the collective itself. */
+static void write_wait(struct drawing *d, int rank, int64_t from_ns, int64_t to_ns,
+                       const char *what)
+{
+    begin(d, "X", TRACE_DEVICE + rank, TRACE_COMMUNICATION, from_ns);
+    set_length(d, to_ns - from_ns);
+    str_printf(&d->w.s, ",\"name\":\"wait for the %s\",\"cat\":\"communication\",\"args\":{}",
+               what);
+    end(d);
+}
+
+/* From when a collective is started, or the one before is done, until it is done. */
 static void write_collectives(struct drawing *d, int rank, int step)
 {
     const struct profile_communication *all = d->p->communication;
     const struct collective_record *x =
         all->rank[rank].collective + (int64_t)step * all->collectives;
-    for (int i = 0; i < all->collectives; i++, x++) {
+    int64_t free_ns = 0;
+    for (int i = 0; i < all->collectives; free_ns = x->done_ns, i++, x++) {
         const struct profile_collective *c = &all->collective[i];
-        begin(d, "X", TRACE_DEVICE + rank, TRACE_COMMUNICATION, x->begun_ns);
-        set_length(d, x->met_ns - x->begun_ns);
-        str_append(&d->w.s, ",\"name\":\"wait for the slowest rank\",\"cat\":\"communication\","
-                            "\"args\":{}");
-        end(d);
+        write_wait(d, rank, max_i64(free_ns, x->posted_ns), x->begun_ns, "thread");
+        write_wait(d, rank, x->begun_ns, x->met_ns, "slowest rank");
         begin(d, "X", TRACE_DEVICE + rank, TRACE_COMMUNICATION, x->met_ns);
         set_length(d, x->done_ns - x->met_ns);
         str_printf(&d->w.s,

@@ -4,6 +4,8 @@
 #include "base/str.h"
 #include "engine/facts.h"
 #include "engine/fit.h"
+#include "engine/optimizer.h"
+#include "engine/shards.h"
 #include "present/table_cells.h"
 
 #include <jansson.h>
@@ -268,6 +270,20 @@ static void print_run(const struct memory_view *v, struct str *s)
                100.0 * ((double)r->measured / (double)r->planned - 1));
 }
 
+/* What the forecast leaves out if a training of several ranks saves checkpoints. */
+static void print_gathering(const struct memory_view *v, struct str *s)
+{
+    char first[32], others[32];
+    struct config other = *v->config;
+    int states = optimizer_of(v->config)->states;
+    other.ranks.rank = 1;
+    if (!shards_state(v->config) || v->extent != EXTENT_STEP) return;
+    str_printf(
+        s, "checkpoints  rank 0 gathers them in %s more of host memory, each other rank in %s\n",
+        str_bytes(first, (double)shard_host_bytes(v->config, &v->program->model, states)),
+        str_bytes(others, (double)shard_host_bytes(&other, &v->program->model, states)));
+}
+
 /* The tables of memory_view_print, separated by empty lines. */
 static void print_csv(const struct memory_view *v, struct str *s, struct arena *a)
 {
@@ -297,6 +313,7 @@ void memory_view_print(const struct memory_view *v, const struct table_form *for
     struct table parts = parts_table(v, a);
     str_printf(s, "plan         %s\n", v->words);
     str_printf(s, "device       %s\n", device_words(v));
+    print_gathering(v, s);
     str_printf(s, "phase        %s\n", memory_extent_name(v->extent));
     str_printf(s, "peak         %s, while %s runs: %s, graph %s, step %d of %d\n\n",
                str_bytes(bytes, (double)peak->used), memory_moment_words(v, peak, a),

@@ -81,6 +81,11 @@ held() {
 echo "$(held 0 1) $(held 3 4)" | awk '{ exit !($1 / $2 > 3.99 && $1 / $2 < 4.01) }' ||
     fail "memory: $(held 0 1) bytes of one rank, $(held 3 4) of four with zero=3"
 
+# rank 0 gathers a bucket at a time, here 1 MiB, into two moments of 1.5 million parameters
+expect 0 "rank 0 gathers them in 13.1 MiB more of host memory, each other rank in 1.0 MiB" \
+    "$STROBE" memory tiny.conf --n_layer=8 --n_embd=128 --vocab=16 --gradient_accumulation_steps=4 \
+    --zero=1 --ranks=2 --bucket_mb=1
+
 # a checkpoint does not depend on the number of ranks: saved by 4, continued by 2 and by 1
 for ranks in 1 2 4; do
     cp -r threads4 from4_$ranks
@@ -141,6 +146,13 @@ trace=profile/trace.json
 for name in 'rank 0, device: cpu' 'rank 1"' '"communication"' 'wait for the slowest rank'; do
     grep -q "$name" $trace || fail "no $name in the trace"
 done
+# the communication of a step is as long in the trace of both steps as the profile says
+said=$(grep -o '"communication":{"ms":[0-9.e-]*' profile/profile.json | sed 's/.*://')
+row=$(sed -n '/"communication"}/{s/.*"pid":\([0-9]*,"tid":[0-9]*\).*/\1/p;q;}' $trace)
+shown=$(grep "\"ph\":\"X\",\"pid\":$row," $trace | sed 's/.*"dur":\([0-9.]*\).*/\1/' |
+    awk '{ us += $1 } END { printf "%.4f", us / 2000 }')
+echo "$said $shown" | awk '{ exit !($1 > 0 && $2 > 0.999 * $1 && $2 < 1.001 * $1) }' ||
+    fail "communication of $said ms in the profile, $shown ms in the trace"
 
 # Ctrl-C: the step ends, and rank 0 saves
 "$STROBE" train tiny.conf $more --out_dir=long --ranks=2 --ranks_by=threads --max_iters=100000 \

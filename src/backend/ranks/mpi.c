@@ -277,7 +277,9 @@ static enum status wait_all(struct mpi_link *l, MPI_Request *request, int n, boo
 
 /* --- collectives ------------------------------------------------------------------------------ */
 
-enum { CHUNK = 1 << 28 }; /* elements of a call, which counts in int */
+/* Elements of a call. To sum, MPI allocates a buffer of that many, and the C library keeps buffers
+ * of several sizes: chunks of 1 MiB make them negligible, and cost one latency each. */
+enum { CHUNK = 1 << 18 };
 
 static int chunk_of(int64_t left)
 {

@@ -82,10 +82,12 @@ static enum status cpu_alloc(void *, int64_t size, void **ret_mem)
             needed, str_bytes(left, (double)limit->bytes), limit->name);
     }
 #ifdef MADV_HUGEPAGE
-    /* Huge pages reduce TLB misses. On a system without huge pages the call fails harmlessly. */
-    if (alignment == HUGE_PAGE) (void)madvise(mem, bytes, MADV_HUGEPAGE);
+    /* Huge pages reduce TLB misses. On a system without huge pages the call fails harmlessly. What
+     * does not fill one has small pages, so that no memory beyond `size` is used. */
+    if (alignment == HUGE_PAGE)
+        (void)madvise(mem, (size_t)size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #endif
-    memset(mem, 0, bytes);
+    memset(mem, 0, (size_t)size);
     *ret_mem = mem;
     return ST_OK;
 }
