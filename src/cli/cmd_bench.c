@@ -82,7 +82,7 @@ static enum status read(struct bench_words *w, const struct opt *options, int ar
     return ST_OK;
 }
 
-enum status cmd_bench(int argc, char **argv)
+enum status cmd_bench(int argc, char **argv, struct arena *a)
 {
     for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
         if (!strcmp(argv[0], name_of(&parts[i]))) return command_run(&parts[i], argc - 1, argv + 1);
@@ -111,10 +111,7 @@ enum status cmd_bench(int argc, char **argv)
         TABLE_FORM_OPTIONS(&w.form),
         {0},
     };
-    struct arena a = {0};
-    w.command = command_text("bench", argc, argv, &a);
-    enum status st = read(&w, options, argc, argv);
-    if (st == ST_OK) st = run(&w, &a);
-    arena_release(&a);
-    return st;
+    w.command = command_text("bench", argc, argv, a);
+    TRY(read(&w, options, argc, argv));
+    return run(&w, a);
 }

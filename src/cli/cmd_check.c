@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-enum status cmd_check(int argc, char **argv)
+enum status cmd_check(int argc, char **argv, struct arena *a)
 {
     const char *name = NULL, *word = NULL, *isa = "auto";
     struct check_scope scope = {.op = OP_COUNT};
@@ -25,9 +25,8 @@ enum status cmd_check(int argc, char **argv)
         {"json", OPT_FLAG, &json, NULL, "as JSON"},
         {0},
     };
-    struct arena a = {0};
     struct str s = {0};
-    struct check_lines lines = {.arena = &a};
+    struct check_lines lines = {.arena = a};
     struct device device;
     TRY(opt_parse(options, &argc, argv, NULL));
     if (argc > 0)
@@ -45,6 +44,5 @@ enum status cmd_check(int argc, char **argv)
         st = fail(ST_NUMERIC, "%d of %d rows failed; the table lists the failing case of each",
                   lines.failed, lines.lines);
     str_release(&s);
-    arena_release(&a);
     return st;
 }

@@ -131,7 +131,7 @@ static enum status report(const struct comparing *c, bool json, struct arena *a)
     if (!words) return ST_OK;
     if (json) word[words++] = "--json";
     log_info("%s", "");
-    return cmd_report(words, word);
+    return cmd_report(words, word, a);
 }
 
 /* A variant that fails, as one whose loss becomes NaN, is part of the report. */
@@ -147,7 +147,7 @@ static enum status compare(const struct comparing *c, bool json, struct arena *a
     return st;
 }
 
-enum status cmd_compare(int argc, char **argv)
+enum status cmd_compare(int argc, char **argv, struct arena *a)
 {
     struct comparing c = {0};
     bool json = false;
@@ -159,9 +159,6 @@ enum status cmd_compare(int argc, char **argv)
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
-    struct arena a = {0};
-    enum status st = plan_variants(&c, argc, argv, &a);
-    if (st == ST_OK) st = compare(&c, json, &a);
-    arena_release(&a);
-    return st;
+    TRY(plan_variants(&c, argc, argv, a));
+    return compare(&c, json, a);
 }

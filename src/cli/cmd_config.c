@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum status cmd_config(int argc, char **argv)
+enum status cmd_config(int argc, char **argv, struct arena *a)
 {
     bool json = false, reference = false, markdown = false;
     const struct opt options[] = {
@@ -16,14 +16,13 @@ enum status cmd_config(int argc, char **argv)
         {"markdown", OPT_FLAG, &markdown, NULL, "the reference as Markdown"},
         {0},
     };
-    struct arena a = {0};
     struct str s = {0};
     struct config c;
     enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
     if (markdown && !reference)
         return fail(ST_USAGE, "--markdown is a form of the reference; add --reference");
-    TRY_OUT(st, command_read_config(&c, argc, argv, false, &a));
+    TRY_OUT(st, command_read_config(&c, argc, argv, false, a));
     if (reference && markdown)
         config_print_reference_markdown(&s);
     else if (reference)
@@ -37,6 +36,5 @@ enum status cmd_config(int argc, char **argv)
     if (!reference) TRY_OUT(st, model_check(&c));
 out:
     str_release(&s);
-    arena_release(&a);
     return st;
 }

@@ -360,7 +360,7 @@ static enum status make_or_show(struct request *r, struct arena *a)
     return show(r, can_make, a);
 }
 
-enum status cmd_data(int argc, char **argv)
+enum status cmd_data(int argc, char **argv, struct arena *a)
 {
     struct request r = {.data_dir = "data"};
     const struct opt options[] = {
@@ -395,8 +395,5 @@ enum status cmd_data(int argc, char **argv)
     r.mores = argc - 1;
     if (r.newlines && strcmp(r.newlines, "unix") != 0)
         return fail(ST_USAGE, "--newlines=%s: the only value is unix", r.newlines);
-    struct arena a = {};
-    enum status st = make_or_show(&r, &a);
-    arena_release(&a);
-    return st;
+    return make_or_show(&r, a);
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum status cmd_help(int argc, char **argv)
+enum status cmd_help(int argc, char **argv, struct arena *)
 {
     TRY(opt_parse((struct opt[]){{0}}, &argc, argv, NULL));
     if (argc > 2)

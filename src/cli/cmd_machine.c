@@ -10,11 +10,9 @@
 #include "view/ceilings.h"
 #include "view/machine_view.h"
 
-#include <stdio.h>
-
 enum { THREADS_MOST = 4096 };
 
-enum status cmd_machine(int argc, char **argv)
+enum status cmd_machine(int argc, char **argv, struct arena *a)
 {
     bool quick = false, forget = false, json = false;
     struct config c = {.ranks.count = 1};
@@ -35,14 +33,12 @@ enum status cmd_machine(int argc, char **argv)
          "as one JSON object, with the bandwidth at every copy size"},
         {0},
     };
-    TRY(opt_parse(options, &argc, argv, NULL));
-    if (argc) return fail(ST_USAGE, "machine takes only options; found %s", argv[0]);
+    TRY(command_options("machine", options, argc, argv));
     if (c.plan.threads < 0 || c.plan.threads > THREADS_MOST)
         return fail(ST_USAGE, "--threads must be 0 to %d", THREADS_MOST);
     if (c.ranks.count < 1 || c.ranks.count > RANKS_MOST)
         return fail(ST_USAGE, "--ranks must be 1 to %d", RANKS_MOST);
     if (isa) TRY(isa_limit_word(isa));
-    struct arena a = {0};
     struct str s = {0};
     struct machine m;
     struct device device;
@@ -51,11 +47,9 @@ enum status cmd_machine(int argc, char **argv)
     if (c.ranks.count > 1 && !device.backend->host_memory)
         return fail(ST_USAGE, "--ranks measures ranks that are threads of a CPU: add --device=cpu");
     crew_set_threads(&c);
-    enum status st = machine_identify(&m, &device, &a);
-    if (st == ST_OK) st = ceilings_measure(&m, (int)c.ranks.count, quick, forget, &path, &a);
-    if (st == ST_OK) machine_view_print(&m, path, json, &s, &a);
-    fputs(str_text(&s), stdout);
-    str_release(&s);
-    arena_release(&a);
-    return st;
+    TRY(machine_identify(&m, &device, a));
+    TRY(ceilings_measure(&m, (int)c.ranks.count, quick, forget, &path, a));
+    machine_view_print(&m, path, json, &s, a);
+    command_print(&s);
+    return ST_OK;
 }

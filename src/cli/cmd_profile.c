@@ -17,7 +17,6 @@
 #include "view/ceilings.h"
 #include "view/profile_table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { TRACE_MOST_MIB = 4096, TRACE_MIB = 1 << 20 };
@@ -132,35 +131,31 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct engine e;
     struct profile p;
     struct str s = {0};
-    TRY(planned_read(&planned, argc, argv, o->vocab));
+    TRY(planned_read(&planned, argc, argv, o->vocab, NULL, a));
     const struct config *c = &planned.config;
     if (o->run.turns) log_set_prefix(prefix_of(c->train.out_dir, a));
-    enum status st = ST_OK;
-    TRY_OUT(st, isa_limit(c->plan.isa));
-    TRY_OUT(st, device_of(c, &device));
+    TRY(isa_limit(c->plan.isa));
+    TRY(device_of(c, &device));
     if (o->table.occupancy && !device.backend->launches)
-        TRY_OUT(st, fail(ST_USAGE, "--occupancy is of the multiprocessors of a GPU: leave it out, "
-                                   "or add --device=cuda"));
-    TRY_OUT(st, random_step_check(c, planned.vocab, EXTENT_STEP));
-    if (!o->form.json) TRY_OUT(st, check_folder(c->train.out_dir, a));
+        return fail(ST_USAGE, "--occupancy is of the multiprocessors of a GPU: leave it out, or "
+                              "add --device=cuda");
+    TRY(random_step_check(c, planned.vocab, EXTENT_STEP));
+    if (!o->form.json) TRY(check_folder(c->train.out_dir, a));
     crew_set_threads(c); /* the peaks are those of one rank */
-    TRY_OUT(st, ceilings_get(&m, &device, a));
+    TRY(ceilings_get(&m, &device, a));
     o->run.machine = &m;
     if (!o->steps_given && device.backend->host_memory) o->run.least_ms = LEAST_MS;
     o->run.warmup = device.backend->host_memory ? WARMUP_HOST : WARMUP_DEVICE;
-    TRY_OUT(st, measure(c, planned.vocab, o, &e, &p, a));
+    TRY(measure(c, planned.vocab, o, &e, &p, a));
     p.command = o->command;
     p.commit = version_commit;
     print(&p, o, planned_words(&planned), a, &s);
-    if (!o->form.json) st = keep(&p, o, &s, a);
-    fputs(str_text(&s), stdout);
+    enum status st = o->form.json ? ST_OK : keep(&p, o, &s, a);
+    command_print(&s);
     if (st == ST_OK && p.interrupted)
         st = fail(ST_INTERRUPTED, "stopped: the profile covers %d measured step%s of %d", p.steps,
                   p.steps == 1 ? "" : "s", p.wanted);
     engine_close(&e);
-out:
-    str_release(&s);
-    planned_release(&planned);
     return st;
 }
 
@@ -236,7 +231,7 @@ static enum status run_variants(int argc, char **argv, int all, char *const *giv
     for (int i = 0; i < v.n; i++) word[words++] = arena_strdup(a, v.variant[i].dir);
     if (form->json) word[words++] = "--json";
     if (form->markdown) word[words++] = "--markdown";
-    return cmd_report(words, word);
+    return cmd_report(words, word, a);
 }
 
 static enum status find_by(const char *word, enum profile_by *ret)
@@ -266,7 +261,7 @@ static enum status within(const char *option, int64_t given, int64_t least, int6
                 (long long)most, (long long)given);
 }
 
-static enum status profile(int argc, char **argv, struct arena *a)
+enum status cmd_profile(int argc, char **argv, struct arena *a)
 {
     struct options o = {.command = command_text("profile", argc, argv, a)};
     const char *phase = "step", *by = "kernel";
@@ -316,12 +311,4 @@ static enum status profile(int argc, char **argv, struct arena *a)
     o.table.rows = (int)rows;
     if (variants_wanted(argc, argv)) return run_variants(argc, argv, all, given, &o.form, a);
     return run(argc, argv, &o, a);
-}
-
-enum status cmd_profile(int argc, char **argv)
-{
-    struct arena a = {0};
-    enum status st = profile(argc, argv, &a);
-    arena_release(&a);
-    return st;
 }

@@ -372,7 +372,7 @@ static enum status run_request(struct request *r, struct arena *a)
     return train(&t, r, &c, a);
 }
 
-enum status cmd_train(int argc, char **argv)
+enum status cmd_train(int argc, char **argv, struct arena *a)
 {
     struct request r = {.turns = TURN_NONE};
     const struct opt options[] = {
@@ -387,14 +387,11 @@ enum status cmd_train(int argc, char **argv)
     r.word = argv;
     r.run = find_run(argc, argv);
     if (r.run < 0) go_without_config(&r);
-    struct arena a = {0};
     struct ranks_program program = {
-        arena_printf(&a, "%s %s %s", version_number, version_commit, version_mode),
-        mpirun_words(&a)};
+        arena_printf(a, "%s %s %s", version_number, version_commit, version_mode), mpirun_words(a)};
     enum status st = ranks_join(&r.ranks, &program);
     if (st == ST_OK && r.ranks.communicator) mpirun_greet();
-    if (st == ST_OK) st = run_request(&r, &a);
+    if (st == ST_OK) st = run_request(&r, a);
     crew_close(&r.ranks);
-    arena_release(&a);
     return st;
 }

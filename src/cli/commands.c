@@ -169,10 +169,11 @@ static bool is_measuring(const struct command *c)
     return false;
 }
 
-static enum status run_until_stopped(const struct command *c, int argc, char **argv)
+static enum status run_until_stopped(const struct command *c, int argc, char **argv,
+                                     struct arena *a)
 {
     interrupt_catch();
-    enum status st = c->run(argc, argv);
+    enum status st = c->run(argc, argv, a);
     if (st == ST_OK && interrupt_noted() && interrupt_noted() != SIGPIPE)
         st = fail(ST_INTERRUPTED, "stopped: the results are those of what was measured so far");
     interrupt_release();
@@ -182,12 +183,19 @@ static enum status run_until_stopped(const struct command *c, int argc, char **a
 enum status command_run(const struct command *c, int argc, char **argv)
 {
     struct arena a = {0};
-    enum status st = is_measuring(c) ? run_until_stopped(c, join_words(argc, argv, &a), argv)
-                                     : c->run(join_words(argc, argv, &a), argv);
+    int words = join_words(argc, argv, &a);
+    enum status st =
+        is_measuring(c) ? run_until_stopped(c, words, argv, &a) : c->run(words, argv, &a);
     arena_release(&a);
     if (st != ST_HELP) return st;
     print_help(c);
     return ST_OK;
+}
+
+enum status command_options(const char *name, const struct opt *options, int argc, char **argv)
+{
+    TRY(opt_parse(options, &argc, argv, NULL));
+    return argc ? fail(ST_USAGE, "%s takes only options; found %s", name, argv[0]) : ST_OK;
 }
 
 /* `path` if it exists, else the copy in PREFIX/share/strobe (the program is in PREFIX/bin). */

@@ -10,6 +10,22 @@ enum status device_prepare(const struct config *c, struct device *ret)
     return device_of(c, ret);
 }
 
+enum status place_check(const struct place *p)
+{
+    enum { THREADS_MOST = 4096 };
+    if (p->threads < 0 || p->threads > THREADS_MOST)
+        return fail(ST_USAGE, "--threads must be 0 to %d", THREADS_MOST);
+    return p->isa ? isa_limit_word(p->isa) : ST_OK;
+}
+
+enum status place_open(const struct place *p, struct device *ret)
+{
+    TRY(place_check(p));
+    TRY(device_of_word(p->device, ret));
+    threads_set(p->threads);
+    return ST_OK;
+}
+
 enum status device_of_word(const char *word, struct device *ret)
 {
     struct arena a = {0};
