@@ -209,10 +209,7 @@ static enum status run(struct options *o, struct arena *a)
     fflush(stdout);
     attention_picture(&v, &picture, a);
     TRY(output_draw(v.svg, &picture, true));
-    if (v.stopped) return fail(ST_INTERRUPTED, "stopped: the table has the cells measured so far");
-    const char *why = table_why_empty(&t);
-    if (!why) return ST_OK;
-    return fail(ST_UNSUPPORTED, "nothing was measured; reason of the first cell: %s", why);
+    return output_conclude(&t, v.stopped);
 }
 
 static enum status prepare(struct options *o, struct words *w)

@@ -1,7 +1,6 @@
 /* strobe eval: the losses of a checkpoint, estimated as during training, and what they are as
  * perplexities and as bits per byte of text; of several models, a table. */
 #include "base/file.h"
-#include "base/interrupt.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/opt.h"

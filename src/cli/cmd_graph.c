@@ -5,8 +5,6 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "engine/engine.h"
-#include "present/table_form.h"
 
 #include <jansson.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* strobe lab accumulate: 0.01, added a thousand times in narrow types. */
-#include "base/str.h"
 #include "cli/command.h"
 #include "lab/accumulate.h"
 #include "present/sheet.h"

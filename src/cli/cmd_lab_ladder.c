@@ -3,6 +3,7 @@
 #include "base/interrupt.h"
 #include "base/str.h"
 #include "base/threads.h"
+#include "cli/child.h"
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/lab_probe.h"
@@ -294,7 +295,7 @@ static enum status run_own(const struct words *w, const struct lab_options *o,
     enum status st = ST_OK;
     if (cpu) st = lab_own_compile(o->own->own, o->form, &library, a);
     if (interrupt_noted()) st = fail(ST_INTERRUPTED, "stopped while %s was compiled", name);
-    if (library) words = lab_with_word(words, arena_printf(a, "--library=%s", library), a);
+    if (library) words = job_with_word(words, arena_printf(a, "--library=%s", library), a);
     if (st == ST_OK) {
         progress_start(&progress, "lab", 0, PROGRESS_WHOLE);
         progress_share(&progress, 0, "your kernel, in a process of its own");

@@ -6,7 +6,6 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "cli/turns.h"
 #include "cli/variants.h"
 #include "cli/version.h"
 #include "engine/device.h"
@@ -162,19 +161,14 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
 /* --- several values of a key ------------------------------------------------------------------ */
 
 /* The command line of one profile: the words of the user, but lists and the form of the output. */
-static char **words_of(const struct variants *all, int variant, int argc, char *const *argv,
+static char **words_of(const struct variants *v, int i, int argc, char *const *argv,
                        struct arena *a)
 {
-    const struct variant *v = &all->variant[variant];
-    char **word = ARENA_NEW(a, char *, argc + BENCH_AXES + 4);
+    char **word = ARENA_NEW(a, char *, argc);
     int words = 0;
-    word[words++] = "strobe";
-    word[words++] = "profile";
-    for (int i = 0; i < argc; i++)
-        if (!bench_is_list(argv[i]) && strcmp(argv[i], "--json") != 0) word[words++] = argv[i];
-    for (int i = 0; i < all->grid.axes; i++) word[words++] = v->word[i];
-    word[words++] = arena_printf(a, "--out_dir=%s", v->dir);
-    return word;
+    for (int k = 0; k < argc; k++)
+        if (!bench_is_list(argv[k]) && strcmp(argv[k], "--json") != 0) word[words++] = argv[k];
+    return variants_words(v, i, "profile", word, words, a);
 }
 
 /* Plans all variants, and has the ceilings of their devices measured, which all of them use. */
@@ -199,17 +193,14 @@ static enum status plan_variants(struct variants *v, struct arena *a)
 static enum status profile_variants(const struct variants *v, int argc, char *const *argv,
                                     struct arena *a)
 {
-    struct turns_of of[VARIANTS_MOST];
+    struct job job[VARIANTS_MOST];
     for (int i = 0; i < v->n; i++)
-        of[i] = (struct turns_of){words_of(v, i, argc, argv, a), v->variant[i].name};
-    bool together = variants_fit(v);
-    if (!together)
+        job[i] = (struct job){words_of(v, i, argc, argv, a), v->variant[i].name};
+    struct jobs_options o = {.in_turns = variants_fit(v), .warm = 1, .quiet = true};
+    if (!o.in_turns)
         log_info("the variants do not fit in memory together: they are profiled one after the "
                  "other, so a drift of the machine between them does not cancel");
-    enum status st = ST_OK;
-    if (together) st = turns_run(of, v->n, 1, true, a);
-    for (int i = 0; i < v->n && !together && st == ST_OK; i++)
-        st = child_run(of[i].words, of[i].name, true);
+    enum status st = jobs_run(job, v->n, &o, a);
     if (st == ST_OK && interrupt_noted())
         st = fail(ST_INTERRUPTED, "stopped before all variants were profiled; repeat the command");
     return st;

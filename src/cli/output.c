@@ -88,6 +88,14 @@ void output_say_written(const char *path, const char *seen_by, struct arena *a)
     log_info("wrote %s; see it as a page with strobe report %s", path, shell_word(seen_by, a));
 }
 
+enum status output_conclude(const struct table *t, bool stopped)
+{
+    if (stopped) return fail(ST_INTERRUPTED, "stopped: the table has the cells measured so far");
+    const char *why = table_why_empty(t);
+    if (!why) return ST_OK;
+    return fail(ST_UNSUPPORTED, "nothing was measured; reason of the first cell: %s", why);
+}
+
 enum status output_origin(struct sheet *s, const struct device *d, const char *command,
                           double others, struct arena *a)
 {

@@ -71,6 +71,9 @@ enum status output_origin(struct sheet *s, const struct device *d, const char *c
                           double others, struct arena *a);
 /* Says that a sheet was written, and how to see it: by its path, or that of its folder. */
 void output_say_written(const char *path, const char *seen_by, struct arena *a);
+/* What a table of cells tells of the measurement: ST_INTERRUPTED if it was `stopped`,
+ * ST_UNSUPPORTED if no cell was measured. */
+enum status output_conclude(const struct table *t, bool stopped);
 /* Writes a picture, says so if wanted, and releases it. */
 enum status output_draw(const char *path, struct markup *m, bool say);
 

@@ -105,6 +105,20 @@ enum status variants_plan(struct variants *v, int i, const struct config *c, uns
     return st;
 }
 
+char **variants_words(const struct variants *v, int i, const char *command, char *const *word,
+                      int n, struct arena *a)
+{
+    const struct variant *x = &v->variant[i];
+    char **all = ARENA_NEW(a, char *, n + v->grid.axes + 4);
+    int words = 0;
+    all[words++] = "strobe";
+    all[words++] = arena_strdup(a, command);
+    for (int k = 0; k < n; k++) all[words++] = word[k];
+    for (int k = 0; k < v->grid.axes; k++) all[words++] = x->word[k];
+    all[words++] = arena_printf(a, "--out_dir=%s", x->dir);
+    return all;
+}
+
 bool variants_fit(const struct variants *v)
 {
     for (int i = 0; i < v->n; i++) {
