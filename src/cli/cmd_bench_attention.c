@@ -1,7 +1,6 @@
 /* strobe bench attention: flash and unfused attention over lengths, head sizes and masks,
  * forward and backward; a table and a picture. */
 #include "base/own.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/list.h"
@@ -14,10 +13,8 @@
 #include <string.h>
 
 struct options {
-    const char *command; /* the command line */
     struct attention_options run;
-    struct table_form form;
-    const char *svg;
+    struct output output;
 };
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -185,16 +182,14 @@ static enum status run(struct options *o, struct arena *a)
     struct machine m, now; /* m: with peaks, maybe measured earlier; now: of this run */
     struct progress progress = {0};
     struct attention_cell *cell;
-    struct attention_view v = {.o = &o->run, .machine = &m, .now = &now, .svg = o->svg};
-    v.command = o->command;
+    struct attention_view v = {.o = &o->run, .machine = &m, .now = &now, .svg = o->output.svg};
+    v.command = o->output.command;
     v.version = version_number;
     v.commit = version_commit;
     struct str s = {0};
     struct markup picture = {0};
     TRY(ceilings_get(&m, &o->run.device, a));
-    int64_t free = o->run.device.backend->devices.free_memory(o->run.device.number);
-    o->run.memory_limit =
-        free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
+    o->run.memory_limit = device_room(&o->run.device);
     o->run.each = show;
     o->run.user = &progress;
     enum status st = bench_attention_run(&o->run, &cell, &v.cells, a);
@@ -204,7 +199,7 @@ static enum status run(struct options *o, struct arena *a)
     v.cell = cell;
     TRY(machine_identify(&now, &o->run.device, a));
     struct table t = attention_table(&v, a);
-    attention_view_print(&v, &t, &o->form, &s, a);
+    attention_view_print(&v, &t, &o->output.form, &s, a);
     command_print(&s);
     fflush(stdout);
     attention_picture(&v, &picture, a);
@@ -214,10 +209,11 @@ static enum status run(struct options *o, struct arena *a)
 
 static enum status prepare(struct options *o, struct words *w)
 {
-    TRY(table_form_check(&o->form));
+    TRY(table_form_check(&o->output.form));
     TRY(place_open(&w->place, &o->run.device));
     TRY(parse(&o->run, w));
-    return own_check_writable(o->svg, OWN_PICTURE); /* before minutes are spent on measuring */
+    return own_check_writable(o->output.svg,
+                              OWN_PICTURE); /* before minutes are spent on measuring */
 }
 
 /* Ignores --layout=packed, an option of earlier versions: packed is the only layout. */
@@ -231,7 +227,7 @@ static void drop_layout(int *argc, char **argv)
 
 enum status cmd_bench_attention(int argc, char **argv, struct arena *a)
 {
-    struct options o = {.svg = "attention.svg"};
+    struct options o = {.output.svg = "attention.svg"};
     struct words w = {.causal = "true", .hopper = "true", .deterministic = "false"};
     w.tokens = w.heads = NOT_GIVEN;
     w.effort = (struct effort){"samples", EFFORT_OPEN, 100000, 240, 0, 1000000};
@@ -264,11 +260,11 @@ enum status cmd_bench_attention(int argc, char **argv, struct arena *a)
          "CPU threads (default: all that this process may use)"},
         {"isa", OPT_TEXT, &w.place.isa, "SET",
          "widest instruction set: amx, avx512_bf16, avx512, avx2, sse2, neon or plain"},
-        {"svg", OPT_TEXT, &o.svg, "FILE", "path of the picture (attention.svg)"},
-        TABLE_FORM_OPTIONS(&o.form),
+        {"svg", OPT_TEXT, &o.output.svg, "FILE", "path of the picture (attention.svg)"},
+        TABLE_FORM_OPTIONS(&o.output.form),
         {0},
     };
-    o.command = command_text("bench attention", argc, argv, a);
+    o.output.command = command_text("bench attention", argc, argv, a);
     drop_layout(&argc, argv);
     TRY(command_options("bench attention", options, argc, argv));
     TRY(prepare(&o, &w));

@@ -1,6 +1,4 @@
 /* strobe bench kernels: times every kernel that accepts a call of a training step. */
-#include "base/log.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/output.h"

@@ -3,8 +3,6 @@
  * together, else one after the other. Then it reports on all runs. */
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/log.h"
-#include "base/opt.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/variants.h"

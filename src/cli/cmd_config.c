@@ -1,10 +1,6 @@
 /* strobe config: the configuration that a run would use, or the reference of all keys. */
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "model/model.h"
-
-#include <stdio.h>
 
 enum status cmd_config(int argc, char **argv, struct arena *a)
 {
@@ -18,11 +14,10 @@ enum status cmd_config(int argc, char **argv, struct arena *a)
     };
     struct str s = {0};
     struct config c;
-    enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
     if (markdown && !reference)
         return fail(ST_USAGE, "--markdown is a form of the reference; add --reference");
-    TRY_OUT(st, command_read_config(&c, argc, argv, false, a));
+    TRY(command_read_config(&c, argc, argv, false, a));
     if (reference && markdown)
         config_print_reference_markdown(&s);
     else if (reference)
@@ -31,10 +26,7 @@ enum status cmd_config(int argc, char **argv, struct arena *a)
         config_print_json(&c, &s);
     else
         config_print(&c, &s);
-    fputs(str_text(&s), stdout);
+    command_print(&s);
     /* An invalid configuration is printed before it is refused, so that it can be read. */
-    if (!reference) TRY_OUT(st, model_check(&c));
-out:
-    str_release(&s);
-    return st;
+    return reference ? ST_OK : model_check(&c);
 }

@@ -2,9 +2,6 @@
  * perplexities and as bits per byte of text; of several models, a table. */
 #include "base/file.h"
 #include "base/json.h"
-#include "base/log.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
 #include "data/source.h"

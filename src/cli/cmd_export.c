@@ -1,6 +1,4 @@
 /* strobe export: a trained model as another program's files. */
-#include "base/log.h"
-#include "base/opt.h"
 #include "base/shell.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
@@ -17,8 +15,7 @@ static const char *default_out(const struct saved_run *s, const struct exchange_
 {
     char *found = realpath(s->run_dir, NULL);
     const char *path = found ? arena_strdup(a, found) : s->run_dir;
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const char *ending = strrchr(name, '.');
+    const char *name = command_last_part(path), *ending = strrchr(name, '.');
     int64_t n = (int64_t)strlen(name);
     free(found);
     if (ending && ending > name && !strcmp(ending, ".pt")) n = ending - name;

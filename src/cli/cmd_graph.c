@@ -1,8 +1,6 @@
 /* strobe graph CONFIG: prints the graph of a step, after all passes or up to one of them. */
 #include "backend/backend.h"
 #include "base/json.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 

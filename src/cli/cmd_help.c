@@ -1,5 +1,4 @@
 /* strobe help: lists the commands, or the options of one command. */
-#include "base/opt.h"
 #include "cli/command.h"
 
 #include <stdio.h>

@@ -1,12 +1,9 @@
 /* strobe info: this build, this machine, and what can run on it; or what a model's file is. */
 #include "base/isa.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "base/threads.h"
 #include "check/ops_doc.h"
 #include "cli/command.h"
 #include "cli/device.h"
-#include "cli/version.h"
 #include "present/table_form.h"
 #include "train/origin.h"
 #include "view/info_view.h"
@@ -47,10 +44,7 @@ enum status cmd_info(int argc, char **argv, struct arena *a)
     }
     TRY(isa_limit_word(isa));
     struct environment e;
-    environment_gather(&e, a);
-    e.version = version_number;
-    e.commit = version_commit;
-    e.mode = version_mode;
+    command_environment(&e, a);
     e.threads = (int)threads_available();
     info_view_print(&e, json, &s, a);
     struct device device;

@@ -56,7 +56,7 @@ static enum status list(const struct table_form *f, struct arena *a)
 }
 
 /* Runs the ladder or the part of that name; false: there is none. */
-static bool run_part(const char *name, int argc, char **argv, enum status *ret)
+static bool run_part(const char *name, int argc, char **argv, enum status *ret, struct arena *a)
 {
     static const char prefix[] = "lab ";
     for (int i = 0; i < COUNT_OF(parts); i++) {
@@ -64,7 +64,7 @@ static bool run_part(const char *name, int argc, char **argv, enum status *ret)
         *ret = command_run(&parts[i], argc, argv);
         return true;
     }
-    return cmd_lab_ladder(name, argc, argv, ret);
+    return cmd_lab_ladder(name, argc, argv, ret, a);
 }
 
 enum status cmd_lab(int argc, char **argv, struct arena *a)
@@ -72,7 +72,7 @@ enum status cmd_lab(int argc, char **argv, struct arena *a)
     struct table_form f = {0};
     enum status st;
     const struct opt options[] = {TABLE_FORM_OPTIONS(&f), {0}};
-    if (argc > 0 && run_part(argv[0], argc - 1, argv + 1, &st)) return st;
+    if (argc > 0 && run_part(argv[0], argc - 1, argv + 1, &st, a)) return st;
     const char *word = argc > 0 && argv[0][0] != '-' ? argv[0] : NULL;
     st = opt_parse(options, &argc, argv, NULL);
     if (word && (st == ST_OK || st == ST_USAGE))

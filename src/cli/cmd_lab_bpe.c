@@ -1,5 +1,4 @@
 /* strobe lab bpe: text to tokens, each rung with one more idea. */
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/output.h"

@@ -1,5 +1,4 @@
 /* strobe lab kernel FORMULA: any pointwise formula, as separate kernels and as fused ones. */
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/list.h"

@@ -1,7 +1,6 @@
 /* strobe lab LADDER: runs a ladder (lab/run.h), with a kernel of the user's (lab/own.h) if there is
  * one. */
 #include "base/interrupt.h"
-#include "base/str.h"
 #include "base/threads.h"
 #include "cli/child.h"
 #include "cli/command.h"
@@ -54,7 +53,8 @@ static const char *read_one_size(const char *at, int64_t ret[LAB_SIZES])
     return at;
 }
 
-static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *ret_n)
+static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *ret_n,
+                              struct arena *a)
 {
     const char *at = words, *wrong = words;
     for (*ret_n = 0; *ret_n < LAB_VIEW_SIZES; at++) {
@@ -66,28 +66,23 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
     }
     int bytes = (int)strcspn(wrong, ",");
     if (*ret_n == LAB_VIEW_SIZES) bytes = (int)strlen(wrong = words);
-    struct arena a = {0};
     const char *names = "", *cpu = "", *gpu = "";
     for (int i = 0; i < LAB_SIZES && ladder->sizes[i]; i++) {
-        names = arena_printf(&a, "%s%s%s", names, i ? " x " : "", ladder->sizes[i]);
-        cpu = arena_printf(&a, "%s%s%lld", cpu, i ? "x" : "", (long long)ladder->cpu[i]);
-        gpu = arena_printf(&a, "%s%s%lld", gpu, i ? "x" : "", (long long)ladder->gpu[i]);
+        names = arena_printf(a, "%s%s%s", names, i ? " x " : "", ladder->sizes[i]);
+        cpu = arena_printf(a, "%s%s%lld", cpu, i ? "x" : "", (long long)ladder->cpu[i]);
+        gpu = arena_printf(a, "%s%s%lld", gpu, i ? "x" : "", (long long)ladder->gpu[i]);
     }
-    enum status st = fail(ST_USAGE,
-                          "--size takes up to %d sizes, %s, each at least 1 and with a product of "
-                          "at most 2^%d, as in %s,%s; found %.*s",
-                          LAB_VIEW_SIZES, names, exponent_of_sizes(), cpu, gpu, bytes ? bytes : 7,
-                          bytes ? wrong : "nothing");
-    arena_release(&a);
-    return st;
+    return fail(ST_USAGE,
+                "--size takes up to %d sizes, %s, each at least 1 and with a product of at most "
+                "2^%d, as in %s,%s; found %.*s",
+                LAB_VIEW_SIZES, names, exponent_of_sizes(), cpu, gpu, bytes ? bytes : 7,
+                bytes ? wrong : "nothing");
 }
 
 static enum status read_limit(const char *name, int64_t given, int64_t most, int64_t *ret)
 {
     *ret = given == NOT_GIVEN ? 0 : given;
-    if (given == NOT_GIVEN || (given >= 1 && given <= most)) return ST_OK;
-    return fail(ST_USAGE, "--%s must be 1 to %lld; found %lld", name, (long long)most,
-                (long long)given);
+    return given == NOT_GIVEN ? ST_OK : command_within(name, given, 1, most);
 }
 
 /* The limits of a kernel on a GPU; on a CPU --threads are threads of the CPU. */
@@ -195,7 +190,7 @@ static enum status show_rung(const struct words *w, const struct device *d)
     return ST_OK;
 }
 
-static enum status show_ptx(const struct words *w, const struct lab_options *o)
+static enum status show_ptx(const struct words *w, const struct lab_options *o, struct arena *a)
 {
     int i, at = 0;
     struct lab_bench b;
@@ -205,18 +200,16 @@ static enum status show_ptx(const struct words *w, const struct lab_options *o)
                                     "use --show for a CPU");
     bool own = o->own && !strcmp(w->ptx, o->own->name);
     if (!own) TRY(find_rung(w->ptx, &o->device, &i));
-    struct arena a = {0};
     enum status st =
         lab_bench_open(&b, ladder, &o->device, o->type, o->form, NULL, own ? o->own : NULL);
     while (at < b.rungs && strcmp(b.rung[at].name, w->ptx)) at++;
     const char *why = st != ST_OK          ? NULL
                       : at == b.rungs      ? "does not exist in this type; choose another --dtype"
                       : b.rung[at].variant ? "has no file to compile"
-                                           : lab_bench_refuses(&b, at, &a);
+                                           : lab_bench_refuses(&b, at, a);
     if (why) st = fail(ST_UNSUPPORTED, "%s %s", w->ptx, why);
     if (st == ST_OK) st = lab_bench_assembly(&b, at, &s);
     lab_bench_close(&b);
-    arena_release(&a);
     if (st == ST_OK)
         command_print(&s);
     else
@@ -355,7 +348,7 @@ static enum status find_device(const struct words *w, struct device *ret)
 }
 
 static enum status prepare(const struct words *w, struct lab_options *o, int64_t size[][LAB_SIZES],
-                           int *ret_sizes)
+                           int *ret_sizes, struct arena *a)
 {
     TRY(output_check(&w->output));
     TRY(place_check(&w->place));
@@ -366,7 +359,7 @@ static enum status prepare(const struct words *w, struct lab_options *o, int64_t
     TRY(read_limits(w, o));
     *ret_sizes = 1;
     memcpy(size[0], o->device.backend->texts ? ladder->gpu : ladder->cpu, sizeof size[0]);
-    if (w->sizes) TRY(read_sizes(w->sizes, size, ret_sizes));
+    if (w->sizes) TRY(read_sizes(w->sizes, size, ret_sizes, a));
     if (w->watch && !w->kernel)
         return fail(ST_USAGE, "--watch needs --kernel=FILE, the file to watch");
     TRY(effort_read(&w->effort, &o->samples, &o->limit_ms, &o->go_on));
@@ -392,7 +385,7 @@ static enum status run_once(const struct words *w, struct lab_options o, int64_t
         st = w->probe >= 0     ? probe_run(&o, &own, w->library, size, sizes, (int)w->probe)
              : w->template     ? show_template(&o)
              : w->show         ? show_rung(w, &o.device)
-             : w->ptx          ? show_ptx(w, &o)
+             : w->ptx          ? show_ptx(w, &o, &a)
              : w->watched >= 0 ? run_watched(w, &o, &own, size, sizes, &a)
              : w->kernel       ? run_own(w, &o, size, sizes, &a)
                                : run_ladder(w, &o, size, sizes, NULL, &a);
@@ -489,25 +482,22 @@ static enum status run_command(int argc, char **argv, struct arena *a)
     w.argv[0] = "strobe", w.argv[1] = "lab", w.argv[2] = (char *)ladder->name;
     for (int i = 0; i <= argc; i++) w.argv[3 + i] = i < argc ? argv[i] : NULL;
     TRY(command_options(name, options, argc, argv));
-    TRY(prepare(&w, &o, size, &sizes));
+    TRY(prepare(&w, &o, size, &sizes, a));
     bool child = w.probe >= 0 || w.watched >= 0;
     return w.watch && !child ? watch(&w, &o, size, sizes) : run_once(&w, o, size, sizes);
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-bool cmd_lab_ladder(const char *name, int argc, char **argv, enum status *ret)
+bool cmd_lab_ladder(const char *name, int argc, char **argv, enum status *ret, struct arena *a)
 {
     for (int i = 0; (ladder = lab_ladder_at(i)) && strcmp(name, ladder->name); i++) continue;
     if (!ladder) return false;
-    struct arena a = {0};
-    const struct command c = {arena_printf(&a, "lab %s", name),
-                              run_command,
-                              "",
-                              ladder->question,
-                              NULL,
-                              arena_printf(&a, "strobe lab %s --device=cpu", name)};
+    const struct command c = {.name = arena_printf(a, "lab %s", name),
+                              .run = run_command,
+                              .usage = "",
+                              .help = ladder->question,
+                              .example = arena_printf(a, "strobe lab %s --device=cpu", name)};
     *ret = command_run(&c, argc, argv);
-    arena_release(&a);
     return true;
 }

@@ -1,6 +1,4 @@
 /* strobe lab launch: what it costs to start work on a device. */
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/output.h"

@@ -1,5 +1,4 @@
 /* strobe lab memory: the memory hierarchy of a CPU or a GPU, measured and drawn. */
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/output.h"

@@ -1,6 +1,4 @@
 /* strobe lab occupancy: what more warps on a multiprocessor are worth. */
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/output.h"

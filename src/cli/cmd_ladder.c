@@ -1,8 +1,5 @@
 /* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary each gain; of
  * several ranks, what each way to sum gradients gains. */
-#include "base/load.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/output.h"
@@ -36,8 +33,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
                  (long long)c.train.gradient_accumulation_steps);
     TRY(device_prepare(&c, &device));
     TRY(ceilings_get(&m, &device, a));
-    int64_t free = device.backend->devices.free_memory(device.number);
-    o->run.room = free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
+    o->run.room = device_room(&device);
     o->run.config = &c;
     o->run.machine = &m;
     o->run.begin = announce_ladder;

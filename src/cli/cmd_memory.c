@@ -1,7 +1,6 @@
 /* strobe memory CONFIG: where the memory of training goes, step by step, before anything runs. */
 #include "base/clock.h"
 #include "base/own.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/planned.h"

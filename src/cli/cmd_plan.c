@@ -1,7 +1,5 @@
 /* strobe plan CONFIG: prints the kernels of a training step in order, without running them. */
 #include "base/json.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/facts.h"

@@ -1,8 +1,6 @@
 /* strobe profile CONFIG: where the time of a training step goes. */
 #include "base/interrupt.h"
-#include "base/log.h"
 #include "base/own.h"
-#include "base/str.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/planned.h"
@@ -115,13 +113,6 @@ static enum status keep(const struct profile *p, const struct options *o, struct
     return ST_OK;
 }
 
-/* Names the process among those that take turns. */
-static const char *prefix_of(const char *dir, struct arena *a)
-{
-    const char *slash = strrchr(dir, '/');
-    return arena_printf(a, "%s: ", slash ? slash + 1 : dir);
-}
-
 static enum status run(int argc, char **argv, struct options *o, struct arena *a)
 {
     struct planned planned = {0};
@@ -132,7 +123,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct str s = {0};
     TRY(planned_read(&planned, argc, argv, o->vocab, NULL, a));
     const struct config *c = &planned.config;
-    if (o->run.turns) log_set_prefix(prefix_of(c->train.out_dir, a));
+    if (o->run.turns) log_set_prefix(arena_printf(a, "%s: ", command_last_part(c->train.out_dir)));
     TRY(isa_limit(c->plan.isa));
     TRY(device_of(c, &device));
     if (o->table.occupancy && !device.backend->launches)
@@ -245,13 +236,6 @@ static enum status find_phase(const char *word, unsigned *ret)
     return fail(ST_USAGE, "--phase must be forward, backward, update or step; found %s", word);
 }
 
-static enum status within(const char *option, int64_t given, int64_t least, int64_t most)
-{
-    if (given >= least && given <= most) return ST_OK;
-    return fail(ST_USAGE, "--%s must be %lld to %lld; found %lld", option, (long long)least,
-                (long long)most, (long long)given);
-}
-
 enum status cmd_profile(int argc, char **argv, struct arena *a)
 {
     struct options o = {.command = command_text("profile", argc, argv, a)};
@@ -291,11 +275,11 @@ enum status cmd_profile(int argc, char **argv, struct arena *a)
     o.steps_given = steps != UNSET;
     o.run.turns = turns == TURN_NONE ? 0 : (int)turns;
     if (!o.steps_given) steps = o.run.turns ? STEPS_IN_TURNS : STEPS;
-    TRY(within("steps", steps, 1, STEPS_MOST));
-    TRY(within("limit", limit, 0, SECONDS_MOST));
-    TRY(within("rows", rows, 0, ROWS_MOST));
-    TRY(within("trace-steps", traced, 0, STEPS_MOST));
-    TRY(within("trace-limit", trace_limit, 1, TRACE_MOST_MIB));
+    TRY(command_within("steps", steps, 1, STEPS_MOST));
+    TRY(command_within("limit", limit, 0, SECONDS_MOST));
+    TRY(command_within("rows", rows, 0, ROWS_MOST));
+    TRY(command_within("trace-steps", traced, 0, STEPS_MOST));
+    TRY(command_within("trace-limit", trace_limit, 1, TRACE_MOST_MIB));
     o.trace = (struct trace_options){(int)traced, trace_limit * TRACE_MIB};
     o.run.steps = (int)steps;
     o.run.limit_ms = 1e3 * (double)limit;

@@ -1,7 +1,4 @@
 /* strobe report RUN...: tables, verdicts and a page about runs, profiles and benchmark results. */
-#include "base/log.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "present/table_form.h"
 #include "report/report.h"

@@ -1,7 +1,4 @@
 /* strobe sample: generates text with a checkpoint. */
-#include "base/log.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/run_word.h"

@@ -1,9 +1,6 @@
 /* strobe tokenize, strobe detokenize: text to the ids of a tokenizer, and back. */
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/log.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "data/tokenizers.h"

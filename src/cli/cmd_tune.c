@@ -1,6 +1,4 @@
 /* strobe tune CONFIG...: measures the variants of all matmuls and fills the tuning table. */
-#include "base/log.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/device.h"

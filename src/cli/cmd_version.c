@@ -1,5 +1,4 @@
 /* strobe version: prints version, commit and build mode. */
-#include "base/opt.h"
 #include "cli/command.h"
 #include "cli/version.h"
 

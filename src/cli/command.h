@@ -11,15 +11,18 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+/* Every command has options, prints and logs. */
 #include "base/arena.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/str.h"
 #include "graph/op.h"
 
 struct config;
 struct device;
+struct environment;
 struct json_t;
-struct opt;
 struct sheet;
-struct str;
 struct table_form;
 
 /* argv: the words after the name. `a` lives until the command has ended. On ST_HELP, command_run
@@ -58,11 +61,17 @@ extern const char command_welcome[];
 enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
                                 struct arena *a);
 
+/* "runs/x" -> "x" */
+const char *command_last_part(const char *path);
+/* Refuses a number of an option that is not from `least` to `most`. */
+enum status command_within(const char *option, int64_t given, int64_t least, int64_t most);
 /* Reads the value of an option, "80GiB", in bytes; NULL: it was not given. */
 enum status command_read_size(const char *option, const char *text, int64_t *ret);
 /* Both print to stdout and release what they print. */
 void command_print(struct str *s);
 void command_print_json(struct json_t *j);
+/* What environment_gather knows, and the version of this program. */
+void command_environment(struct environment *e, struct arena *a);
 /* Says in a sheet what it was measured on, when, and by which command of which version. */
 enum status command_name_machine(struct sheet *s, const struct device *d, const char *command,
                                  struct arena *a);
@@ -80,6 +89,6 @@ command_function cmd_bench, cmd_bench_attention, cmd_bench_kernels, cmd_check, c
     cmd_memory, cmd_plan, cmd_profile, cmd_report, cmd_sample, cmd_tokenize, cmd_train, cmd_tune,
     cmd_version;
 /* strobe lab NAME; false: there is no ladder of that name. */
-bool cmd_lab_ladder(const char *name, int argc, char **argv, enum status *ret);
+bool cmd_lab_ladder(const char *name, int argc, char **argv, enum status *ret, struct arena *a);
 
 #endif

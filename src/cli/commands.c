@@ -2,9 +2,9 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/str.h"
 #include "cli/version.h"
 #include "config/config.h"
+#include "engine/environment.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
 #include "train/origin.h"
@@ -292,6 +292,19 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
     return follow_origin(c, path, argc, argv, a);
 }
 
+const char *command_last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+enum status command_within(const char *option, int64_t given, int64_t least, int64_t most)
+{
+    if (given >= least && given <= most) return ST_OK;
+    return fail(ST_USAGE, "--%s must be %lld to %lld; found %lld", option, (long long)least,
+                (long long)most, (long long)given);
+}
+
 enum status command_read_size(const char *option, const char *text, int64_t *ret)
 {
     if (!text || (str_read_bytes(text, ret) && *ret >= 1)) return ST_OK;
@@ -310,6 +323,14 @@ void command_print_json(struct json_t *j)
     struct str s = {0};
     json_print(j, &s);
     command_print(&s);
+}
+
+void command_environment(struct environment *e, struct arena *a)
+{
+    environment_gather(e, a);
+    e->version = version_number;
+    e->commit = version_commit;
+    e->mode = version_mode;
 }
 
 enum status command_name_machine(struct sheet *s, const struct device *d, const char *command,

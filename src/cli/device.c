@@ -3,6 +3,12 @@
 #include "base/threads.h"
 #include "engine/device.h"
 
+int64_t device_room(const struct device *d)
+{
+    int64_t free = d->backend->devices.free_memory(d->number);
+    return free < 0 ? -1 : free / 10 * 9;
+}
+
 enum status device_prepare(const struct config *c, struct device *ret)
 {
     threads_set(c->plan.threads);

@@ -24,6 +24,8 @@ enum status place_check(const struct place *p);
 enum status place_open(const struct place *p, struct device *ret);
 /* Finds the device; NULL: auto. */
 enum status device_of_word(const char *word, struct device *ret);
+/* The memory that is free now, but for a tenth, which is left to other users; -1: unknown. */
+int64_t device_room(const struct device *d);
 /* Finds the device of a configuration and applies its number of threads and instruction set. */
 enum status device_prepare(const struct config *c, struct device *ret);
 

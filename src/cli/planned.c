@@ -1,7 +1,6 @@
 #include "cli/planned.h"
 
 #include "backend/backend.h"
-#include "base/log.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "data/dataset.h"
