@@ -52,22 +52,22 @@ static enum status read_text(const struct words *w, struct bpe_options *o, const
     return ST_OK;
 }
 
-static enum status run(const struct words *w, struct bpe_options *o, struct arena *a)
+static enum status run(const struct words *w, struct bpe_options o, struct arena *a)
 {
     struct tokenizer t;
     struct bpe_run r;
     struct device d;
     struct outcome x;
     const char *from = NULL;
-    o->tokenizer = &t;
+    o.tokenizer = &t;
     if (w->isa) TRY(isa_limit_word(w->isa));
     TRY(tokenizers_find(&t, w->tokenizer, a));
-    TRY(read_text(w, o, &from, a));
+    TRY(read_text(w, &o, &from, a));
     TRY(device_of_word("cpu", &d));
-    o->each = outcome_share;
-    o->user = &x;
+    o.each = outcome_share;
+    o.user = &x;
     outcome_begin(&x, "lab bpe", 1, &d);
-    outcome_add(&x, bpe_run(o, &r, a));
+    outcome_add(&x, bpe_run(&o, &r, a));
     if (outcome_end(&x)) {
         bpe_sheet(&r, arena_printf(a, "%s, %s", from, w->tokenizer), &x.sheet, a);
         if (r.wrong)
@@ -99,5 +99,5 @@ enum status cmd_lab_bpe(int argc, char **argv, struct arena *a)
     TRY(command_options("lab bpe", options, argc, argv));
     TRY(output_check(&w.output));
     TRY(effort_read(&effort, &o.samples, &o.limit_ms, NULL));
-    return w.show ? show_rung(w.show) : run(&w, &o, a);
+    return w.show ? show_rung(w.show) : run(&w, o, a);
 }

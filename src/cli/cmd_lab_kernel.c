@@ -130,11 +130,9 @@ static void conclude(struct outcome *x, const struct formula_run *const *r, stru
     int wrong = 0;
     formula_sheet(r, x->done, &x->sheet, a);
     for (int i = 0; i < x->done; i++) wrong += r[i]->wrong;
-    if (wrong)
-        x->wrong = arena_printf(a,
-                                "%d result%s differ%s from double precision; the table says "
-                                "where",
-                                wrong, wrong == 1 ? "" : "s", wrong == 1 ? "s" : "");
+    if (!wrong) return;
+    x->wrong = arena_printf(a, "%d %s from double precision; the table says where", wrong,
+                            wrong == 1 ? "result differs" : "results differ");
 }
 
 static enum status run(const struct words *w, const struct formula_options *o, const int64_t *size,

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Reads one size, "4096" or "4096x1024": `n` numbers of at least 1. Returns what follows it, a comma
- * or the end; NULL: malformed. */
+/* Reads one size, "4096" or "4096x1024": `n` numbers of at least 1. Returns what follows it, a
+ * comma or the end; NULL: malformed. */
 const char *list_size(const char *at, int n, int64_t *ret);
 /* Reads numbers of at least 1, separated by commas. Returns how many; 0: malformed, or more than
  * `most`. */

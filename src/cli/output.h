@@ -24,16 +24,16 @@ struct output {
 /* Whether the form is one, and the files can be written. */
 enum status output_check(const struct output *o);
 
-/* How long a command measures: by the option --samples, or that of another name, and by --limit in
- * seconds. */
+/* How long a command measures: the values of two options, and their limits. */
 struct effort {
-    const char *option; /* "samples" */
+    const char *option; /* name of the first, "samples"; the second is --limit, in seconds */
     int64_t samples, samples_most, limit, limit_least, limit_most;
 };
-/* `samples` of an effort when the option is not given, and more are taken while they are needed:
- * then it is this many, and *ret_go_on is set. NULL: the command has no such option. */
+/* The first value of an option that is not given where a command measures on as long as the order
+ * of its results is uncertain: then *ret_go_on is set, and samples are EFFORT_SAMPLES. */
 #define EFFORT_OPEN INT64_MIN
 enum { EFFORT_SAMPLES = 20 };
+/* Checks the values. `ret_go_on` NULL: the command does not measure on. */
 enum status effort_read(const struct effort *e, int *ret_samples, double *ret_limit_ms,
                         bool *ret_go_on);
 
