@@ -2,15 +2,20 @@
  * strobe bench CONFIG... --phase=...: a grid of cells.
  * strobe bench --suite=NAME: a ready-made experiment.
  * strobe bench kernels|attention: parts of a step alone. */
-#include "base/file.h"
-#include "base/str.h"
+#include "base/interrupt.h"
+#include "base/own.h"
 #include "base/threads.h"
-#include "cli/bench_sheet.h"
+#include "cli/child.h"
 #include "cli/command.h"
+#include "cli/device.h"
+#include "cli/output.h"
 #include "cli/planned.h"
 #include "engine/device.h"
+#include "suite/grid.h"
 #include "view/step_view.h"
+#include "view/ceilings.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */
@@ -22,7 +27,23 @@ static const struct command parts[] = {
 };
 /* clang-format on */
 
-enum { STEPS_MOST = 1000000, NOT_GIVEN = -1 };
+enum { STEPS_MOST = 1000000, ITERS_MOST = 1000000000, ROUNDS_MOST = 1000 };
+enum { STEPS = 50, GRID_STEPS = 10, NOT_GIVEN = -1 };
+static const char first_phases[] = "forward,backward,update,step", first_warmup[] = "5";
+
+struct bench {
+    char **word; /* configurations and overrides */
+    int words;
+    const char *name; /* of a suite, */
+    const struct suite *suite;
+    struct bench_grid grid; /* or a grid if that is NULL */
+    struct suite_request request;
+    const char *limit, *order;
+    int64_t vocab; /* 0: not given */
+    struct device device;
+    struct output output;
+    const char *seen_by; /* what strobe report takes to show the result: a file or a folder */
+};
 
 static const char *name_of(const struct command *part)
 {
@@ -40,81 +61,300 @@ static enum status check_word(const char *word)
     return ST_OK;
 }
 
-/* One configuration and no list of values: a step and its matmuls alone. */
-static enum status run_step(const struct bench_words *w, struct arena *a)
+/* Whether the words describe a grid of cells and not one configuration. */
+static bool is_grid(const struct bench *b)
 {
-    int64_t vocab, steps = w->steps > 0 ? w->steps : 50;
-    struct bench_grid g = {0};
-    struct config c;
-    TRY(bench_read_warmups(&g, w->warmup ? w->warmup : "5"));
-    TRY(command_read_config(&c, w->words, w->word, true, a));
-    TRY(model_check(&c));
-    TRY(device_choose(&c, NULL, true));
-    threads_set(c.plan.threads);
-    TRY(planned_vocabulary(&c, w->vocab, &vocab, a));
-    return step_view_run(&c, vocab, g.warmup[0], (int)steps, w->form.json, a);
+    int configs = 0;
+    bool lists = false;
+    for (int i = 0; i < b->words; i++) {
+        configs += !config_is_override(b->word[i]);
+        lists |= config_is_override(b->word[i]) && bench_is_list(b->word[i]);
+    }
+    return configs > 1 || lists || b->request.phase || b->limit || b->order || b->output.save ||
+           b->request.wide || b->request.each_step ||
+           (b->request.warmup && strchr(b->request.warmup, ','));
 }
 
-static enum status run(const struct bench_words *w, struct arena *a)
+/* --- the request ------------------------------------------------------------------------------ */
+
+static enum status run_child(void *, char *const *word, int words, bool quiet)
 {
-    if ((w->steps < 1 && w->steps != NOT_GIVEN) || w->steps > STEPS_MOST)
-        return fail(ST_USAGE, "--steps must be 1 to %d", STEPS_MOST);
-    const char *of_suite = w->size     ? "size"
-                           : w->iters  ? "iters"
-                           : w->full   ? "full"
-                           : w->rounds ? "rounds"
-                                       : NULL;
-    if (!w->suite && of_suite)
-        return fail(ST_USAGE, "--%s needs --suite=NAME; --suite=list shows the suites", of_suite);
-    if (w->suite && !strcmp(w->suite, "list")) return bench_sheet_list(&w->form, a);
-    if (w->suite || bench_words_are_grid(w) || w->form.csv || w->form.markdown)
-        return bench_sheet_run(w, a);
-    return run_step(w, a);
+    struct arena a = {0};
+    char **all = ARENA_NEW(&a, char *, words + 2);
+    all[0] = "strobe";
+    for (int i = 0; i < words; i++) all[1 + i] = word[i];
+    enum status st = job_run(&(struct job){all, word[0]}, quiet);
+    arena_release(&a);
+    return st;
 }
 
-static enum status read(struct bench_words *w, const struct opt *options, int argc, char **argv)
+static enum status find_order(const char *word, enum bench_order *ret)
 {
-    TRY(opt_parse(options, &argc, argv, config_is_key));
-    w->word = argv;
-    w->words = argc;
-    if (w->iters < 1 && w->iters != NOT_GIVEN) return fail(ST_USAGE, "--iters must be at least 1");
-    if (w->iters == NOT_GIVEN) w->iters = 0; /* the default of the suite */
+    *ret = BENCH_AUTO;
+    if (!word) return ST_OK;
+    for (int i = 0; i < BENCH_ORDERS; i++) {
+        *ret = (enum bench_order)i;
+        if (!strcmp(word, bench_order_name(*ret))) return ST_OK;
+    }
+    return fail(ST_USAGE, "--order must be auto, rounds, twice or once; found %s", word);
+}
+
+static enum status complete_request(struct bench *b)
+{
+    struct suite_request *r = &b->request;
+    r->each = outcome_share;
+    r->command = run_child;
+    TRY(command_read_size("mem-limit", b->limit, &r->limit));
+    if (r->iters < 0 || r->iters > ITERS_MOST)
+        return fail(ST_USAGE, "--iters must be 1 to %d", ITERS_MOST);
+    if (r->rounds < 0 || r->rounds > ROUNDS_MOST)
+        return fail(ST_USAGE, "--rounds must be 1 to %d", ROUNDS_MOST);
+    return find_order(b->order, &r->order);
+}
+
+/* The value of out_dir on the command line; NULL: not given. */
+static const char *out_dir_of(const struct bench *b)
+{
+    static const char key[] = "out_dir=";
+    const char *found = NULL;
+    for (int i = 0; i < b->words; i++) {
+        const char *word = b->word[i] + strspn(b->word[i], "-");
+        if (config_is_override(b->word[i]) && !strncmp(word, key, strlen(key)))
+            found = word + strlen(key);
+    }
+    return found;
+}
+
+/* --- a grid ----------------------------------------------------------------------------------- */
+
+/* "configs/gpt2_124m.conf" -> "gpt2_124m" */
+static const char *stem_of(const char *path, struct arena *a)
+{
+    const char *name = command_last_part(path), *dot = strrchr(name, '.');
+    return dot && dot != name ? arena_printf(a, "%.*s", (int)(dot - name), name) : name;
+}
+
+static enum status add_subject(struct bench *b, char *path, struct arena *a)
+{
+    char **word = ARENA_NEW(a, char *, b->words + 1);
+    int words = 0;
+    struct bench_subject *s = &b->grid.subject[b->grid.subjects++];
+    word[words++] = path;
+    for (int i = 0; i < b->words; i++)
+        if (config_is_override(b->word[i]) && !bench_is_list(b->word[i]))
+            word[words++] = b->word[i];
+    s->name = stem_of(path, a);
+    TRY(command_read_config(&s->config, words, word, true, a));
+    return planned_vocabulary(&s->config, b->vocab, &s->vocab, a);
+}
+
+static enum status plan_vocabulary(const struct bench_grid *g, const struct config *c, int64_t *ret,
+                                   struct arena *a)
+{
+    return planned_vocabulary(c, g->vocab, ret, a);
+}
+
+static enum status make_grid(struct bench *b, struct arena *a)
+{
+    struct bench_grid *g = &b->grid;
+    *g = (struct bench_grid){.steps = b->request.steps ? (int)b->request.steps : GRID_STEPS,
+                             .vocabulary = plan_vocabulary,
+                             .vocab = b->vocab};
+    g->subject = ARENA_NEW(a, struct bench_subject, b->words + 1);
+    for (int i = 0; i < b->words; i++) {
+        if (!config_is_override(b->word[i]))
+            TRY(add_subject(b, b->word[i], a));
+        else if (bench_is_list(b->word[i]))
+            TRY(bench_add_axis(g, b->word[i], a));
+    }
+    if (!g->subjects)
+        return fail(
+            ST_USAGE,
+            "no configuration given; name one, for example configs/shakespeare_char_cpu.conf");
+    TRY(bench_read_warmups(g, b->request.warmup ? b->request.warmup : first_warmup));
+    return bench_read_lines(&g->lines, b->request.phase ? b->request.phase : first_phases);
+}
+
+/* --- the sheet -------------------------------------------------------------------------------- */
+
+/* Chooses the folder and the path of the result, and checks that it can be written before anything
+ * is measured. Without a path, as with --json alone, it is not written. */
+static enum status choose_path(struct bench *b, struct arena *a)
+{
+    const char *given = out_dir_of(b), *name = b->suite ? b->suite->name : "bench";
+    const char *folder = given ? given : arena_printf(a, "runs/%s", name);
+    b->request.out_dir = folder;
+    b->seen_by = b->output.save ? b->output.save : folder;
+    if (!b->output.save && b->output.form.json && !given) return ST_OK;
+    if (!b->output.save) {
+        TRY(file_make_dirs(folder));
+        b->output.save = arena_printf(a, "%s/bench.json", folder);
+    }
+    return own_check_writable(b->output.save, OWN_BENCH);
+}
+
+static enum status check_suite_words(const struct bench *b)
+{
+    for (int i = 0; i < b->words; i++)
+        if (!config_is_override(b->word[i]))
+            return fail(ST_USAGE, "a suite has fixed configurations; leave %s out", b->word[i]);
+    if (b->vocab) return fail(ST_USAGE, "a suite has a fixed vocabulary; leave --vocab out");
     return ST_OK;
 }
 
-enum status cmd_bench(int argc, char **argv)
+/* After Ctrl-C the table has the cells measured so far, and a note says so. */
+static enum status measure(struct bench *b, struct arena *a)
+{
+    struct suite_request *r = &b->request;
+    struct outcome x;
+    const char *name = b->suite ? b->suite->name : "bench";
+    r->user = &x;
+    outcome_begin(&x, name, 1, &b->device);
+    struct sheet *s = &x.sheet;
+    s->name = name;
+    outcome_add(&x, b->suite ? suite_run(b->suite, r, s, a) : grid_run(&b->grid, r, s, a));
+    if (!outcome_end(&x)) return outcome_finish(&x, &b->output, a);
+    bool whole = !interrupt_noted();
+    if (!whole) sheet_note(s, "Stopped by Ctrl-C: these are the cells measured so far.");
+    TRY(output_origin(s, x.device, b->output.command, x.others, a));
+    command_print_sheet(s, &b->output.form);
+    fflush(stdout);
+    if (b->output.save) {
+        TRY(sheet_write(s, b->output.save));
+        output_say_written(b->output.save, b->seen_by, a);
+    }
+    TRY(output_conclude(&s->table[0].table, !whole));
+    char *report[] = {"report", arena_strdup(a, r->out_dir)};
+    bool runs = b->suite && b->suite->runs;
+    return runs ? run_child(NULL, report, COUNT_OF(report), true) : ST_OK;
+}
+
+static enum status run_sheet(struct bench *b, struct arena *a)
+{
+    struct suite_request *r = &b->request;
+    struct config c;
+    struct machine m;
+    TRY(table_form_check(&b->output.form));
+    TRY(complete_request(b));
+    if (b->name) {
+        TRY(suite_find(b->name, &b->suite));
+        TRY(check_suite_words(b));
+        TRY(suite_check_options(b->suite, r));
+        r->word = b->word;
+        r->words = b->words;
+        config_init(&c);
+        for (int i = 0; i < b->words; i++)
+            if (!bench_is_list(b->word[i])) TRY(config_set(&c, b->word[i], a));
+    } else {
+        TRY(make_grid(b, a));
+        c = b->grid.subject[0].config;
+    }
+    TRY(device_prepare(&c, &b->device));
+    TRY(choose_path(b, a));
+    if (b->suite && b->suite->machine) {
+        TRY(ceilings_get(&m, &b->device, a));
+        r->machine = &m;
+    }
+    return measure(b, a);
+}
+
+static enum status list_suites(const struct table_form *f, struct arena *a)
+{
+    static const struct table_column columns[] = {
+        {"suite", "suite", "name", false},
+        {"what", "what it measures", "in one sentence", false},
+        {"text", "what it reproduces", "a problem of an assignment, or a post", false},
+    };
+    struct sheet s = {.name = "suites"};
+    int n = 0;
+    while (suites[n].name) n++;
+    struct table *t = &sheet_add(&s, NULL, columns, COUNT_OF(columns), n, a)->table;
+    for (int i = 0; i < n; i++) {
+        table_set_text(t, i, 0, suites[i].name);
+        table_set_text(t, i, 1, suites[i].title);
+        table_set_text(t, i, 2, suites[i].text);
+    }
+    command_print_sheet(&s, f);
+    return ST_OK;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+/* One configuration and no list of values: a step and its matmuls alone. */
+static enum status run_step(const struct bench *b, struct arena *a)
+{
+    int64_t vocab, steps = b->request.steps ? b->request.steps : STEPS;
+    struct bench_grid g = {0};
+    struct config c;
+    TRY(bench_read_warmups(&g, b->request.warmup ? b->request.warmup : first_warmup));
+    TRY(command_read_config(&c, b->words, b->word, true, a));
+    TRY(model_check(&c));
+    TRY(device_choose(&c, NULL, true));
+    threads_set(c.plan.threads);
+    TRY(planned_vocabulary(&c, b->vocab, &vocab, a));
+    return step_view_run(&c, vocab, g.warmup[0], (int)steps, b->output.form.json, a);
+}
+
+static enum status run(struct bench *b, struct arena *a)
+{
+    const struct suite_request *r = &b->request;
+    const struct table_form *f = &b->output.form;
+    const char *of_suite = r->size     ? "size"
+                           : r->iters  ? "iters"
+                           : r->full   ? "full"
+                           : r->rounds ? "rounds"
+                                       : NULL;
+    if (!b->name && of_suite)
+        return fail(ST_USAGE, "--%s needs --suite=NAME; --suite=list shows the suites", of_suite);
+    if (b->name && !strcmp(b->name, "list")) return list_suites(f, a);
+    return b->name || is_grid(b) || f->csv || f->markdown ? run_sheet(b, a) : run_step(b, a);
+}
+
+/* Checks the numbers; one that is not given becomes 0, the default of the grid or the suite. */
+static enum status check_numbers(struct suite_request *r)
+{
+    if (r->iters < 1 && r->iters != NOT_GIVEN) return fail(ST_USAGE, "--iters must be at least 1");
+    if ((r->steps < 1 && r->steps != NOT_GIVEN) || r->steps > STEPS_MOST)
+        return fail(ST_USAGE, "--steps must be 1 to %d", STEPS_MOST);
+    if (r->iters == NOT_GIVEN) r->iters = 0;
+    if (r->steps == NOT_GIVEN) r->steps = 0;
+    return ST_OK;
+}
+
+enum status cmd_bench(int argc, char **argv, struct arena *a)
 {
     for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
         if (!strcmp(argv[0], name_of(&parts[i]))) return command_run(&parts[i], argc - 1, argv + 1);
     if (argc > 0) TRY(check_word(argv[0]));
-    struct bench_words w = {.steps = NOT_GIVEN, .iters = NOT_GIVEN};
+    struct bench b = {.request = {.steps = NOT_GIVEN, .iters = NOT_GIVEN}};
+    struct suite_request *r = &b.request;
     const struct opt options[] = {
-        {"suite", OPT_TEXT, &w.suite, "NAME",
+        {"suite", OPT_TEXT, &b.name, "NAME",
          "run a ready-made experiment; --suite=list shows them all"},
-        {"phase", OPT_TEXT, &w.phase, "NAME,...",
+        {"phase", OPT_TEXT, &r->phase, "NAME,...",
          "columns of a grid: inference, forward, backward, update, step (all except inference)"},
-        {"warmup", OPT_TEXT, &w.warmup, "N,...", "steps before the measured ones (5)"},
-        {"steps", OPT_INT, &w.steps, "N", "measured steps (50; in a grid 10)"},
-        {"order", OPT_TEXT, &w.order, "NAME",
+        {"warmup", OPT_TEXT, &r->warmup, "N,...", "steps before the measured ones (5)"},
+        {"steps", OPT_INT, &r->steps, "N", "measured steps (50; in a grid 10)"},
+        {"order", OPT_TEXT, &b.order, "NAME",
          "order of cells: rounds, twice (the second time reversed) or once (auto)"},
-        {"mem-limit", OPT_TEXT, &w.limit, "SIZE", "as in 80GiB: skip cells that need more memory"},
-        {"size", OPT_TEXT, &w.size, "NAME,...", "suites: only these models"},
-        {"iters", OPT_INT, &w.iters, "N", "suites that train: number of iterations"},
-        {"wide", OPT_FLAG, &w.wide, NULL,
+        {"mem-limit", OPT_TEXT, &b.limit, "SIZE", "as in 80GiB: skip cells that need more memory"},
+        {"size", OPT_TEXT, &r->size, "NAME,...", "suites: only these models"},
+        {"iters", OPT_INT, &r->iters, "N", "suites that train: number of iterations"},
+        {"wide", OPT_FLAG, &r->wide, NULL,
          "first a table of one row a model: its sizes, forward, backward and step, each with its "
          "std"},
-        {"each-step", OPT_FLAG, &w.each_step, NULL, "also the time of every single step, drawn"},
-        {"rounds", OPT_INT, &w.rounds, "N", "cs336-warmup: processes of each row (3)"},
-        {"full", OPT_FLAG, &w.full, NULL, "suites: use the published size on a CPU, too"},
-        {"save", OPT_TEXT, &w.save, "FILE", "path of the result (bench.json in --out_dir)"},
-        {"vocab", OPT_INT, &w.vocab, "N", "size of the vocabulary (default: of the data set)"},
-        TABLE_FORM_OPTIONS(&w.form),
+        {"each-step", OPT_FLAG, &r->each_step, NULL, "also the time of every single step, drawn"},
+        {"rounds", OPT_INT, &r->rounds, "N", "cs336-warmup: processes of each row (3)"},
+        {"full", OPT_FLAG, &r->full, NULL, "suites: use the published size on a CPU, too"},
+        {"save", OPT_TEXT, &b.output.save, "FILE", "path of the result (bench.json in --out_dir)"},
+        {"vocab", OPT_INT, &b.vocab, "N", "size of the vocabulary (default: of the data set)"},
+        TABLE_FORM_OPTIONS(&b.output.form),
         {0},
     };
-    struct arena a = {0};
-    w.command = command_text("bench", argc, argv, &a);
-    enum status st = read(&w, options, argc, argv);
-    if (st == ST_OK) st = run(&w, &a);
-    arena_release(&a);
-    return st;
+    b.output.command = command_text("bench", argc, argv, a);
+    TRY(opt_parse(options, &argc, argv, config_is_key));
+    b.word = argv;
+    b.words = argc;
+    TRY(check_numbers(r));
+    return run(&b, a);
 }

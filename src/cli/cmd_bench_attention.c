@@ -1,46 +1,28 @@
 /* strobe bench attention: flash and unfused attention over lengths, head sizes and masks,
  * forward and backward; a table and a picture. */
-#include "base/isa.h"
-#include "base/log.h"
 #include "base/own.h"
-#include "base/str.h"
-#include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/list.h"
+#include "cli/output.h"
 #include "cli/version.h"
-#include "present/markup.h"
 #include "view/attention_view.h"
 #include "view/ceilings.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct options {
-    const char *command; /* the command line */
     struct attention_options run;
-    struct table_form form;
-    const char *svg;
+    struct output output;
 };
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-/* Reads positive integers separated by commas. False: malformed, or more than `most`. */
-static bool read_numbers(const char *words, int64_t *number, int most, int *ret_n)
-{
-    char *end;
-    for (*ret_n = 0; *ret_n < most; words = end + 1) {
-        long long x = strtoll(words, &end, 10);
-        if (end == words || (*end && *end != ',') || x < 1) return false;
-        number[(*ret_n)++] = x;
-        if (!*end) return true;
-    }
-    return false;
-}
-
 static enum status parse_lengths(struct attention_options *o, const char *words)
 {
-    if (!read_numbers(words, o->length, ATTENTION_LENGTHS, &o->lengths))
+    o->lengths = list_numbers(words, o->length, ATTENTION_LENGTHS);
+    if (!o->lengths)
         return fail(ST_USAGE, "--T takes up to %d lengths, as in 64,128,256; found %s",
                     ATTENTION_LENGTHS, words);
     for (int i = 0; i < o->lengths; i++) {
@@ -59,7 +41,8 @@ static enum status parse_lengths(struct attention_options *o, const char *words)
 
 static enum status parse_sizes(struct attention_options *o, const char *words)
 {
-    bool ok = read_numbers(words, o->head_size, ATTENTION_SIZES, &o->head_sizes);
+    o->head_sizes = list_numbers(words, o->head_size, ATTENTION_SIZES);
+    bool ok = o->head_sizes > 0;
     for (int i = 0; ok && i < o->head_sizes; i++) {
         ok = o->head_size[i] <= 1024;
         for (int k = 0; k < i; k++) ok &= o->head_size[k] != o->head_size[i];
@@ -70,29 +53,11 @@ static enum status parse_sizes(struct attention_options *o, const char *words)
                 ATTENTION_SIZES, words);
 }
 
-/* Reads known words separated by commas, each at most once: their indices in the given order.
- * Returns their number; 0: malformed. */
-static int read_words(const char *words, const char *const *known, int n, int *ret)
-{
-    int found = 0;
-    for (const char *at = words;; at++) {
-        size_t length = strcspn(at, ",");
-        int i = 0;
-        while (i < n && (strlen(known[i]) != length || strncmp(at, known[i], length))) i++;
-        for (int k = 0; k < found; k++)
-            if (ret[k] == i) return 0;
-        if (i == n) return 0;
-        ret[found++] = i;
-        at += length;
-        if (!*at) return found;
-    }
-}
-
 /* Reads true, false or both, in any order, into a mask of 1 << false and 1 << true. */
 static enum status parse_bools(const char *key, const char *words, unsigned *ret)
 {
     static const char *const known[] = {"false", "true"};
-    int index[2] = {0}, n = read_words(words, known, 2, index);
+    int index[2] = {0}, n = list_words(words, known, 2, index);
     *ret = 0;
     for (int i = 0; i < n; i++) *ret |= 1u << index[i];
     if (n) return ST_OK;
@@ -104,7 +69,7 @@ static enum status parse_dtypes(struct attention_options *o, const char *words)
     static const char *const known[] = {"float32", "tfloat32", "bfloat16"};
     static const enum machine_precision types[] = {MACHINE_F32, MACHINE_TF32, MACHINE_BF16};
     int index[COUNT_OF(known)] = {0};
-    o->precisions = read_words(words, known, COUNT_OF(known), index);
+    o->precisions = list_words(words, known, COUNT_OF(known), index);
     for (int i = 0; i < o->precisions; i++) o->precision[i] = types[index[i]];
     if (o->precisions) return ST_OK;
     return fail(ST_USAGE,
@@ -116,13 +81,13 @@ static enum status parse_dtypes(struct attention_options *o, const char *words)
 /* Options before they are parsed and have defaults. */
 struct words {
     const char *lengths, *sizes, *causal, *dtypes, *hopper, *deterministic, *check;
-    const char *device, *isa;
     bool flash_only;
-    int64_t tokens, heads, samples, limit, threads;
+    int64_t tokens, heads;
+    struct place place;
+    struct effort effort;
 };
 
 static const int64_t NOT_GIVEN = INT64_MIN;
-enum { SAMPLES = 20 };
 
 /* GPU defaults are the shapes of the FlashAttention papers: 2048 columns, 16384 tokens, bf16. */
 static void set_defaults(struct attention_options *o, struct words *w)
@@ -181,13 +146,9 @@ static enum status parse(struct attention_options *o, struct words *w)
 {
     unsigned check;
     set_defaults(o, w);
-    o->go_on = w->samples == NOT_GIVEN;
-    if (o->go_on) w->samples = SAMPLES;
     if (o->tokens < 1 || o->tokens > 1 << 24)
         return fail(ST_USAGE, "--tokens must be 1 to 16777216");
-    if (w->samples < 1 || w->samples > 100000 || w->limit < 0 || w->limit > 1000000)
-        return fail(ST_USAGE, "--samples must be 1 to 100000, and --limit 0 to 1000000");
-    if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
+    TRY(effort_read(&w->effort, &o->samples, &o->limit_ms, &o->go_on));
     TRY(parse_sizes(o, w->sizes));
     TRY(check_heads(o));
     TRY(parse_lengths(o, w->lengths));
@@ -201,8 +162,6 @@ static enum status parse(struct attention_options *o, struct words *w)
         if (o->precision[i] == MACHINE_TF32)
             return fail(ST_UNSUPPORTED,
                         "--dtype=tfloat32 needs a CUDA device; use float32 on a CPU");
-    o->samples = (int)w->samples;
-    o->limit_ms = 1e3 * (double)w->limit;
     return ST_OK;
 }
 
@@ -218,30 +177,19 @@ static void show(void *user, double done, double all, const struct attention_cel
     progress_show(p, (int64_t)done, text);
 }
 
-static enum status draw(const struct attention_view *v, struct arena *a)
-{
-    struct markup m = {0};
-    attention_picture(v, &m, a);
-    enum status st = own_write(v->svg, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
-    markup_release(&m);
-    if (st == ST_OK) log_info("picture: %s", v->svg);
-    return st;
-}
-
 static enum status run(struct options *o, struct arena *a)
 {
     struct machine m, now; /* m: with peaks, maybe measured earlier; now: of this run */
     struct progress progress = {0};
     struct attention_cell *cell;
-    struct attention_view v = {.o = &o->run, .machine = &m, .now = &now, .svg = o->svg};
-    v.command = o->command;
+    struct attention_view v = {.o = &o->run, .machine = &m, .now = &now, .svg = o->output.svg};
+    v.command = o->output.command;
     v.version = version_number;
     v.commit = version_commit;
     struct str s = {0};
+    struct markup picture = {0};
     TRY(ceilings_get(&m, &o->run.device, a));
-    int64_t free = o->run.device.backend->devices.free_memory(o->run.device.number);
-    o->run.memory_limit =
-        free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
+    o->run.memory_limit = device_room(&o->run.device);
     o->run.each = show;
     o->run.user = &progress;
     enum status st = bench_attention_run(&o->run, &cell, &v.cells, a);
@@ -251,25 +199,21 @@ static enum status run(struct options *o, struct arena *a)
     v.cell = cell;
     TRY(machine_identify(&now, &o->run.device, a));
     struct table t = attention_table(&v, a);
-    attention_view_print(&v, &t, &o->form, &s, a);
+    attention_view_print(&v, &t, &o->output.form, &s, a);
     command_print(&s);
     fflush(stdout);
-    TRY(draw(&v, a));
-    if (v.stopped) return fail(ST_INTERRUPTED, "stopped: the table has the cells measured so far");
-    const char *why = table_why_empty(&t);
-    if (!why) return ST_OK;
-    return fail(ST_UNSUPPORTED, "nothing was measured; reason of the first cell: %s", why);
+    attention_picture(&v, &picture, a);
+    TRY(output_draw(v.svg, &picture, true));
+    return output_conclude(&t, v.stopped);
 }
 
 static enum status prepare(struct options *o, struct words *w)
 {
-    TRY(table_form_check(&o->form));
-    if (w->isa) TRY(isa_limit_word(w->isa));
-    TRY(device_of_word(w->device, &o->run.device));
+    TRY(table_form_check(&o->output.form));
+    TRY(place_open(&w->place, &o->run.device));
     TRY(parse(&o->run, w));
-    TRY(own_check_writable(o->svg, OWN_PICTURE)); /* before minutes are spent on measuring */
-    threads_set(w->threads);
-    return ST_OK;
+    return own_check_writable(o->output.svg,
+                              OWN_PICTURE); /* before minutes are spent on measuring */
 }
 
 /* Ignores --layout=packed, an option of earlier versions: packed is the only layout. */
@@ -281,15 +225,14 @@ static void drop_layout(int *argc, char **argv)
     *argc = kept;
 }
 
-enum status cmd_bench_attention(int argc, char **argv)
+enum status cmd_bench_attention(int argc, char **argv, struct arena *a)
 {
-    struct options o = {.svg = "attention.svg"};
+    struct options o = {.output.svg = "attention.svg"};
     struct words w = {.causal = "true", .hopper = "true", .deterministic = "false"};
     w.tokens = w.heads = NOT_GIVEN;
-    w.samples = NOT_GIVEN;
-    w.limit = 240;
+    w.effort = (struct effort){"samples", EFFORT_OPEN, 100000, 240, 0, 1000000};
     const struct opt options[] = {
-        DEVICE_OPTION(&w.device),
+        DEVICE_OPTION(&w.place.device),
         {"T", OPT_TEXT, &w.lengths, "N,N,...",
          "sequence lengths (64,128,256,512,1024,2048,4096,8192; on a GPU 512 to 16384)"},
         {"tokens", OPT_INT, &w.tokens, "N",
@@ -309,26 +252,21 @@ enum status cmd_bench_attention(int argc, char **argv)
          "flash attention with the same bits in every run, without that promise, or both (false)"},
         {"check", OPT_TEXT, &w.check, "true|false",
          "report the error of each variant against double precision (false; on a GPU true)"},
-        {"samples", OPT_INT, &w.samples, "N",
+        {"samples", OPT_INT, &w.effort.samples, "N",
          "timings of each cell (20, and more while the order is uncertain)"},
-        {"limit", OPT_INT, &w.limit, "SECONDS",
+        {"limit", OPT_INT, &w.effort.limit, "SECONDS",
          "time for all cells together: slow ones get fewer samples, the slowest are skipped (240)"},
-        {"threads", OPT_INT, &w.threads, "N",
+        {"threads", OPT_INT, &w.place.threads, "N",
          "CPU threads (default: all that this process may use)"},
-        {"isa", OPT_TEXT, &w.isa, "SET",
+        {"isa", OPT_TEXT, &w.place.isa, "SET",
          "widest instruction set: amx, avx512_bf16, avx512, avx2, sse2, neon or plain"},
-        {"svg", OPT_TEXT, &o.svg, "FILE", "path of the picture (attention.svg)"},
-        TABLE_FORM_OPTIONS(&o.form),
+        {"svg", OPT_TEXT, &o.output.svg, "FILE", "path of the picture (attention.svg)"},
+        TABLE_FORM_OPTIONS(&o.output.form),
         {0},
     };
-    struct arena a = {0};
-    o.command = command_text("bench attention", argc, argv, &a);
+    o.output.command = command_text("bench attention", argc, argv, a);
     drop_layout(&argc, argv);
-    enum status st = opt_parse(options, &argc, argv, NULL);
-    if (st == ST_OK && argc)
-        st = fail(ST_USAGE, "bench attention takes only options; found %s", argv[0]);
-    if (st == ST_OK) st = prepare(&o, &w);
-    if (st == ST_OK) st = run(&o, &a);
-    arena_release(&a);
-    return st;
+    TRY(command_options("bench attention", options, argc, argv));
+    TRY(prepare(&o, &w));
+    return run(&o, a);
 }

@@ -1,8 +1,7 @@
 /* strobe bench kernels: times every kernel that accepts a call of a training step. */
-#include "base/log.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/output.h"
 #include "cli/planned.h"
 #include "engine/device.h"
 #include "measure/random_step.h"
@@ -10,9 +9,6 @@
 #include "view/kernels_view.h"
 
 #include <stdio.h>
-
-enum { SAMPLES = 20, SAMPLES_MOST = 100000, SECONDS_MOST = 1000000 };
-static const int64_t NOT_GIVEN = INT64_MIN;
 
 /* The model without a CONFIG: nanoGPT's laptop model, configs/shakespeare_char_cpu.conf. */
 static const char *const laptop[] = {"n_layer=4",     "n_head=4",      "n_embd=128",
@@ -98,17 +94,18 @@ static enum status run(int argc, char **argv, const struct table_form *f, int64_
     return ST_OK;
 }
 
-enum status cmd_bench_kernels(int argc, char **argv)
+enum status cmd_bench_kernels(int argc, char **argv, struct arena *a)
 {
     struct table_form form = {0};
     struct bench_kernels_options o = {.samples = 0};
     const char *op = NULL;
-    int64_t samples = NOT_GIVEN, limit = 90, vocab = 0;
+    struct effort effort = {"samples", EFFORT_OPEN, 100000, 90, 0, 1000000};
+    int64_t vocab = 0;
     const struct opt options[] = {
         {"op", OPT_TEXT, &op, "NAME", "only calls of this operator"},
-        {"samples", OPT_INT, &samples, "N",
+        {"samples", OPT_INT, &effort.samples, "N",
          "timings of each kernel (20, and more while the order is uncertain)"},
-        {"limit", OPT_INT, &limit, "SECONDS",
+        {"limit", OPT_INT, &effort.limit, "SECONDS",
          "time for all kernels together; slow ones get fewer samples (90)"},
         {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (default: of the data set)"},
         TABLE_FORM_OPTIONS(&form),
@@ -117,15 +114,6 @@ enum status cmd_bench_kernels(int argc, char **argv)
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(table_form_check(&form));
     TRY(command_find_op(op, &o.op));
-    o.go_on = samples == NOT_GIVEN;
-    if (o.go_on) samples = SAMPLES;
-    if (samples < 1 || samples > SAMPLES_MOST || limit < 0 || limit > SECONDS_MOST)
-        return fail(ST_USAGE, "--samples must be 1 to %d, and --limit 0 to %d", SAMPLES_MOST,
-                    SECONDS_MOST);
-    o.samples = (int)samples;
-    o.limit_ms = 1e3 * (double)limit;
-    struct arena a = {0};
-    enum status st = run(argc, argv, &form, vocab, &o, &a);
-    arena_release(&a);
-    return st;
+    TRY(effort_read(&effort, &o.samples, &o.limit_ms, &o.go_on));
+    return run(argc, argv, &form, vocab, &o, a);
 }

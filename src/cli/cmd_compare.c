@@ -3,11 +3,8 @@
  * together, else one after the other. Then it reports on all runs. */
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/log.h"
-#include "base/opt.h"
 #include "cli/child.h"
 #include "cli/command.h"
-#include "cli/turns.h"
 #include "cli/variants.h"
 #include "engine/memory.h"
 #include "model/model.h"
@@ -54,53 +51,13 @@ static enum status plan_variants(struct comparing *c, int argc, char **argv, str
 }
 
 /* The command line of one training. */
-static char **words_of(const struct comparing *c, const struct variant *v, struct arena *a)
+static char **words_of(const struct comparing *c, int i, struct arena *a)
 {
-    char **word = ARENA_NEW(a, char *, c->of.commons + c->of.grid.axes + 8);
-    int words = 0;
-    word[words++] = "strobe";
-    word[words++] = "train";
-    for (int i = 0; i < c->of.commons; i++) word[words++] = c->of.common[i];
-    for (int i = 0; i < c->of.grid.axes; i++) word[words++] = v->word[i];
-    word[words++] = arena_printf(a, "--out_dir=%s", v->dir);
-    if (c->overwrite) word[words++] = "--overwrite";
-    if (c->resume && !rundir_has_run(v->dir)) word[words++] = "--init_from=scratch";
+    char **word = variants_words(&c->of, i, "train", c->of.common, c->of.commons, a);
+    if (c->overwrite) word = job_with_word(word, "--overwrite", a);
+    if (c->resume && !rundir_has_run(c->of.variant[i].dir))
+        word = job_with_word(word, "--init_from=scratch", a);
     return word;
-}
-
-static enum status fail_stopped(const char *name)
-{
-    return fail(ST_INTERRUPTED,
-                "stopped at %s; repeat the command with --init_from=resume to continue", name);
-}
-
-/* The first turn is a warm-up: as many iterations as reports leave out. */
-static enum status run_in_turns(const struct comparing *c, struct arena *a)
-{
-    struct turns_of of[VARIANTS_MOST];
-    for (int i = 0; i < c->of.n; i++)
-        of[i] = (struct turns_of){words_of(c, &c->of.variant[i], a), c->of.variant[i].name};
-    log_info("%d variants train in turns, so that all see the same machine", c->of.n);
-    enum status st = turns_run(of, c->of.n, warm_up_of(c->iters_most), false, a);
-    if (st == ST_INTERRUPTED || interrupt_noted()) return fail_stopped("a turn");
-    return st;
-}
-
-static enum status run_one_by_one(const struct comparing *c, struct arena *a)
-{
-    struct failure first;
-    enum status all = ST_OK;
-    for (int i = 0; i < c->of.n; i++) {
-        const struct variant *v = &c->of.variant[i];
-        log_info("\n=== %d of %d: %s", i + 1, c->of.n, v->name);
-        enum status st = child_run(words_of(c, v, a), v->name, false);
-        if (st == ST_INTERRUPTED || interrupt_noted()) return fail_stopped(v->name);
-        if (st == ST_OK || all != ST_OK) continue;
-        all = st;
-        fail_keep(&first);
-    }
-    if (all != ST_OK) fail_restore(&first);
-    return all;
 }
 
 static enum status run_variants(const struct comparing *c, struct arena *a)
@@ -113,8 +70,20 @@ static enum status run_variants(const struct comparing *c, struct arena *a)
     else if (!together)
         log_info("the variants do not fit in memory together: they train one after the other, so "
                  "a drift of the machine between them does not cancel");
+    else if (turns)
+        log_info("%d variants train in turns, so that all see the same machine", c->of.n);
+    struct job job[VARIANTS_MOST];
+    for (int i = 0; i < c->of.n; i++)
+        job[i] = (struct job){words_of(c, i, a), c->of.variant[i].name};
+    /* The first turn is a warm-up: as many iterations as reports leave out. */
+    struct jobs_options options = {.in_turns = turns, .warm = warm_up_of(c->iters_most)};
     interrupt_catch();
-    enum status st = turns ? run_in_turns(c, a) : run_one_by_one(c, a);
+    enum status st = jobs_run(job, c->of.n, &options, a);
+    if (st == ST_INTERRUPTED || interrupt_noted())
+        st = fail(ST_INTERRUPTED, "%s; repeat the command with --init_from=resume to continue",
+                  turns                  ? "stopped at a turn"
+                  : st == ST_INTERRUPTED ? arena_strdup(a, fail_message())
+                                         : "stopped");
     interrupt_release();
     return st;
 }
@@ -131,7 +100,7 @@ static enum status report(const struct comparing *c, bool json, struct arena *a)
     if (!words) return ST_OK;
     if (json) word[words++] = "--json";
     log_info("%s", "");
-    return cmd_report(words, word);
+    return cmd_report(words, word, a);
 }
 
 /* A variant that fails, as one whose loss becomes NaN, is part of the report. */
@@ -147,7 +116,7 @@ static enum status compare(const struct comparing *c, bool json, struct arena *a
     return st;
 }
 
-enum status cmd_compare(int argc, char **argv)
+enum status cmd_compare(int argc, char **argv, struct arena *a)
 {
     struct comparing c = {0};
     bool json = false;
@@ -159,9 +128,6 @@ enum status cmd_compare(int argc, char **argv)
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
-    struct arena a = {0};
-    enum status st = plan_variants(&c, argc, argv, &a);
-    if (st == ST_OK) st = compare(&c, json, &a);
-    arena_release(&a);
-    return st;
+    TRY(plan_variants(&c, argc, argv, a));
+    return compare(&c, json, a);
 }

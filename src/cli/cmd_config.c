@@ -1,12 +1,8 @@
 /* strobe config: the configuration that a run would use, or the reference of all keys. */
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "model/model.h"
 
-#include <stdio.h>
-
-enum status cmd_config(int argc, char **argv)
+enum status cmd_config(int argc, char **argv, struct arena *a)
 {
     bool json = false, reference = false, markdown = false;
     const struct opt options[] = {
@@ -16,14 +12,12 @@ enum status cmd_config(int argc, char **argv)
         {"markdown", OPT_FLAG, &markdown, NULL, "the reference as Markdown"},
         {0},
     };
-    struct arena a = {0};
     struct str s = {0};
     struct config c;
-    enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
     if (markdown && !reference)
         return fail(ST_USAGE, "--markdown is a form of the reference; add --reference");
-    TRY_OUT(st, command_read_config(&c, argc, argv, false, &a));
+    TRY(command_read_config(&c, argc, argv, false, a));
     if (reference && markdown)
         config_print_reference_markdown(&s);
     else if (reference)
@@ -32,11 +26,7 @@ enum status cmd_config(int argc, char **argv)
         config_print_json(&c, &s);
     else
         config_print(&c, &s);
-    fputs(str_text(&s), stdout);
+    command_print(&s);
     /* An invalid configuration is printed before it is refused, so that it can be read. */
-    if (!reference) TRY_OUT(st, model_check(&c));
-out:
-    str_release(&s);
-    arena_release(&a);
-    return st;
+    return reference ? ST_OK : model_check(&c);
 }

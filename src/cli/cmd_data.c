@@ -3,10 +3,7 @@
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/json.h"
-#include "base/log.h"
-#include "base/opt.h"
 #include "base/own.h"
-#include "base/str.h"
 #include "base/threads.h"
 #include "base/utf8.h"
 #include "base/visible.h"
@@ -360,7 +357,7 @@ static enum status make_or_show(struct request *r, struct arena *a)
     return show(r, can_make, a);
 }
 
-enum status cmd_data(int argc, char **argv)
+enum status cmd_data(int argc, char **argv, struct arena *a)
 {
     struct request r = {.data_dir = "data"};
     const struct opt options[] = {
@@ -395,8 +392,5 @@ enum status cmd_data(int argc, char **argv)
     r.mores = argc - 1;
     if (r.newlines && strcmp(r.newlines, "unix") != 0)
         return fail(ST_USAGE, "--newlines=%s: the only value is unix", r.newlines);
-    struct arena a = {};
-    enum status st = make_or_show(&r, &a);
-    arena_release(&a);
-    return st;
+    return make_or_show(&r, a);
 }

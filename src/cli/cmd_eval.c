@@ -1,14 +1,13 @@
 /* strobe eval: the losses of a checkpoint, estimated as during training, and what they are as
- * perplexities and as bits per byte of text. */
+ * perplexities and as bits per byte of text; of several models, a table. */
 #include "base/file.h"
 #include "base/json.h"
-#include "base/log.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
-#include "cli/eval_several.h"
 #include "cli/run_word.h"
 #include "data/source.h"
+#include "exchange/published.h"
+#include "present/table.h"
+#include "present/table_cells.h"
 #include "train/evaluator.h"
 #include "train/logits.h"
 
@@ -17,9 +16,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS "0123456789"
+/* What is measured of a model. */
+struct figures {
+    double loss[SPLIT_COUNT], bits_per_byte[SPLIT_COUNT]; /* NAN: the texts are not known */
+    int64_t parameters;                                   /* without positions */
+};
 
-static void print_text(struct saved_run *s, const struct eval_figures *f)
+/* `named`: the command line names the data set; without it a model of another program is
+ * ST_USAGE. */
+static enum status eval_one(struct saved_run *s, bool named, struct figures *ret, struct arena *a)
+{
+    struct dataset d;
+    struct engine e = {0};
+    struct evaluator v = {0};
+    enum status st;
+    if (s->foreign && !named)
+        return fail(ST_USAGE, "name a data set for %s, as in --dataset=NAME", s->foreign);
+    TRY(dataset_open(&d, s->config.data.data_dir, s->config.data.dataset, a));
+    TRY_OUT(st, saved_check_eval(s, &d, named, a));
+    TRY_OUT(st, saved_engine(s, 1u << GRAPH_EVAL, &e, a));
+    TRY_OUT(st, evaluator_init(&v, &e, &d, NULL, a));
+    v.vocabulary = &d.vocabulary;
+    TRY_OUT(st, evaluator_run(&v, s->checkpoint.state.iter, ret->loss));
+    ret->parameters = model_count(&e.program.model, false);
+    for (int i = 0; i < SPLIT_COUNT; i++)
+        ret->bits_per_byte[i] = v.text_bytes[i] <= 0 ? NAN
+                                                     : ret->loss[i] / M_LN2 * (double)v.targets[i] /
+                                                           (double)v.text_bytes[i];
+out:
+    evaluator_close(&v);
+    engine_close(&e);
+    dataset_close(&d);
+    return st;
+}
+
+static void print_text(struct saved_run *s, const struct figures *f)
 {
     const struct config *c = &s->config;
     char train[32], val[32];
@@ -36,7 +67,7 @@ static void print_text(struct saved_run *s, const struct eval_figures *f)
            (long long)c->model.block_size);
 }
 
-static void print_json(struct saved_run *s, const struct eval_figures *f)
+static void print_json(struct saved_run *s, const struct figures *f)
 {
     const double *loss = f->loss, *bits = f->bits_per_byte;
     command_print_json(json_pack(
@@ -52,6 +83,8 @@ static int64_t tokens_of(const struct saved_run *s)
 {
     return max_i64(s->vocabulary.size, s->config.model.vocab_size);
 }
+
+#define DIGITS "0123456789"
 
 /* The ids of a file, separated by anything but digits, as `strobe tokenize` prints them. */
 static enum status read_ids(const struct saved_run *s, const char *file, struct arena *a,
@@ -97,7 +130,7 @@ static enum status write_logits(struct saved_run *s, const char *ids_file, const
 
 static enum status eval(struct saved_run *s, bool named, bool json, struct arena *a)
 {
-    struct eval_figures f;
+    struct figures f;
     TRY(eval_one(s, named, &f, a));
     if (json)
         print_json(s, &f);
@@ -106,7 +139,108 @@ static enum status eval(struct saved_run *s, bool named, bool json, struct arena
     return ST_OK;
 }
 
-enum status cmd_eval(int argc, char **argv)
+/* --- several models -------------------------------------------------------------------------- */
+
+enum { PLACES = 5 };
+/* clang-format off */
+#define COLUMNS(X) \
+    X("model", "model", "run, checkpoint or model of another program", TEXT, model) \
+    X("parameters", "parameters", "without those of positions", COUNT, f, (double)f->parameters) \
+    X("train_loss", "train loss", "mean over the batches of the training split", NUMBER, f, PLACES, f->loss[SPLIT_TRAIN]) \
+    X("val_loss", "val loss", "mean over the batches of the validation split", NUMBER, f, PLACES, f->loss[SPLIT_VAL]) \
+    X("val_perplexity", "perplexity", "e to the power of the validation loss", NUMBER, f, PLACES, exp(f->loss[SPLIT_VAL])) \
+    X("val_bits_per_byte", "bits/byte", "of the validation split", NUMBER, f, PLACES, f->bits_per_byte[SPLIT_VAL]) \
+    X("published_val_loss", "nanoGPT's", "validation loss on OpenWebText that nanoGPT published", NUMBER, true, 3, published)
+/* clang-format on */
+static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
+
+static bool is_model(const char *word)
+{
+    return !config_is_override(word);
+}
+
+/* The models among the words: what is neither an option nor an override. */
+static int models_of(int argc, char *const *argv)
+{
+    int n = 0;
+    for (int i = 0; i < argc; i++) n += is_model(argv[i]);
+    return n;
+}
+
+static bool names_data(int argc, char *const *argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (!strncmp(argv[i], "--dataset=", 10)) return true;
+    return false;
+}
+
+static bool is_openwebtext(int argc, char *const *argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (!strcmp(argv[i], "--dataset=openwebtext")) return true;
+    return false;
+}
+
+static enum status measure(int argc, char *const *argv, const char *model, bool best,
+                           struct figures *ret, struct arena *a)
+{
+    struct saved_run s;
+    char **word = ARENA_NEW(a, char *, argc + 1);
+    int words = 0;
+    word[words++] = arena_strdup(a, model);
+    for (int i = 0; i < argc; i++)
+        if (!is_model(argv[i])) word[words++] = argv[i];
+    bool named = names_data(words, word);
+    TRY(run_word_open(&s, words, word, "eval", best, a));
+    return eval_one(&s, named, ret, a);
+}
+
+/* `f`: NULL if it could not be measured; `published`: NAN if nothing comparable was published. */
+static void set_row(struct table_row row, const char *model, const struct figures *f,
+                    double published)
+{
+    COLUMNS(TABLE_CELL)
+}
+
+static void print_table(const struct table *t, bool json)
+{
+    struct str s = {0};
+    if (json) {
+        command_print_json(table_json(t));
+        return;
+    }
+    table_print_text(t, &s);
+    command_print(&s);
+}
+
+/* A model that cannot be opened or does not fit has a row without figures, and a warning with the
+ * reason; if there is none that can, that is the failure. */
+static enum status eval_several(int argc, char *const *argv, bool best, bool json, struct arena *a)
+{
+    int rows = models_of(argc, argv), row = 0, measured = 0;
+    struct table t = table_new(columns, COUNT_OF(columns), rows, a);
+    enum status st = ST_OK;
+    for (int i = 0; i < argc && st != ST_INTERRUPTED; i++) {
+        struct figures f;
+        struct arena own = {0};
+        double published = is_openwebtext(argc, argv) ? published_loss(argv[i]) : NAN;
+        if (!is_model(argv[i])) continue;
+        log_info("%s (%d of %d)", argv[i], row + 1, rows);
+        st = measure(argc, argv, argv[i], best, &f, &own);
+        set_row((struct table_row){&t, row, 0, a}, argv[i], st == ST_OK ? &f : NULL, published);
+        if (st == ST_OK) measured++;
+        if (st != ST_OK && st != ST_INTERRUPTED) log_warning("%s", fail_message());
+        arena_release(&own);
+        row++;
+    }
+    t.rows = row;
+    if (measured) print_table(&t, json);
+    return st == ST_INTERRUPTED || !measured ? st : ST_OK;
+}
+
+/* --- the command ----------------------------------------------------------------------------- */
+
+enum status cmd_eval(int argc, char **argv, struct arena *a)
 {
     bool best = false, json = false;
     const char *ids = NULL, *logits = NULL;
@@ -122,20 +256,11 @@ enum status cmd_eval(int argc, char **argv)
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
-    if (eval_models(argc, argv) > 1 && !ids && !logits) return eval_several(argc, argv, best, json);
-    struct arena a = {0};
+    if (models_of(argc, argv) > 1 && !ids && !logits)
+        return eval_several(argc, argv, best, json, a);
     struct saved_run s;
-    bool named = false;
-    for (int i = 0; i < argc; i++) named |= !strncmp(argv[i], "--dataset=", 10);
-    enum status st = run_word_open(&s, argc, argv, "eval", best, &a);
-    if (st == ST_OK && !ids != !logits)
-        st = fail(ST_USAGE, "--ids=FILE and --logits=FILE.npy belong together");
-    if (st == ST_OK && logits) {
-        st = write_logits(&s, ids, logits, &a);
-        arena_release(&a);
-        return st;
-    }
-    if (st == ST_OK) st = eval(&s, named, json, &a);
-    arena_release(&a);
-    return st;
+    bool named = names_data(argc, argv);
+    TRY(run_word_open(&s, argc, argv, "eval", best, a));
+    if (!ids != !logits) return fail(ST_USAGE, "--ids=FILE and --logits=FILE.npy belong together");
+    return logits ? write_logits(&s, ids, logits, a) : eval(&s, named, json, a);
 }

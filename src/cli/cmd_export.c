@@ -1,6 +1,4 @@
 /* strobe export: a trained model as another program's files. */
-#include "base/log.h"
-#include "base/opt.h"
 #include "base/shell.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
@@ -17,8 +15,7 @@ static const char *default_out(const struct saved_run *s, const struct exchange_
 {
     char *found = realpath(s->run_dir, NULL);
     const char *path = found ? arena_strdup(a, found) : s->run_dir;
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const char *ending = strrchr(name, '.');
+    const char *name = command_last_part(path), *ending = strrchr(name, '.');
     int64_t n = (int64_t)strlen(name);
     free(found);
     if (ending && ending > name && !strcmp(ending, ".pt")) n = ending - name;
@@ -45,11 +42,10 @@ static enum status export(const struct saved_run *s, const struct exchange_forma
     return ST_OK;
 }
 
-enum status cmd_export(int argc, char **argv)
+enum status cmd_export(int argc, char **argv, struct arena *a)
 {
     bool best = false;
     const char *to = NULL, *out = NULL;
-    struct arena a = {0};
     const struct opt options[] = {
         {"to", OPT_TEXT, &to, "FORMAT",
          "hf: a folder with config.json, model.safetensors and tokenizer.json, which "
@@ -62,11 +58,9 @@ enum status cmd_export(int argc, char **argv)
     TRY(opt_parse(options, &argc, argv, NULL));
     struct saved_run s;
     const struct exchange_format *f = to ? exchange_find_format(to) : NULL;
-    enum status st = f ? ST_OK
-                       : fail(ST_USAGE, "--to takes %s; found %s", exchange_format_names(&a),
-                              to ? to : "nothing");
-    if (st == ST_OK) st = run_word_open(&s, argc, argv, "export", best, &a);
-    if (st == ST_OK) st = export(&s, f, out ? out : default_out(&s, f, &a), &a);
-    arena_release(&a);
-    return st;
+    if (!f)
+        return fail(ST_USAGE, "--to takes %s; found %s", exchange_format_names(a),
+                    to ? to : "nothing");
+    TRY(run_word_open(&s, argc, argv, "export", best, a));
+    return export(&s, f, out ? out : default_out(&s, f, a), a);
 }

@@ -1,11 +1,8 @@
 /* strobe graph CONFIG: prints the graph of a step, after all passes or up to one of them. */
+#include "backend/backend.h"
 #include "base/json.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
-#include "cli/generated.h"
 #include "cli/planned.h"
-#include "present/table_form.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -73,12 +70,81 @@ static enum status find_kind(const char *name, enum graph_kind *ret_kind)
     return st;
 }
 
+/* --- generated kernels -------------------------------------------------------------------- */
+
+/* A generated kernel and the nodes that use it, one line each. */
+struct generated {
+    const char *source, *nodes;
+};
+
+struct kernels {
+    struct arena *arena;
+    struct generated *kernel;
+    int n, capacity;
+};
+
+static void add_kernel(struct kernels *l, const char *source, const char *node)
+{
+    for (int i = 0; i < l->n; i++) {
+        struct generated *known = &l->kernel[i];
+        if (strcmp(known->source, source) != 0) continue;
+        known->nodes = arena_printf(l->arena, "%s%s", known->nodes, node);
+        return;
+    }
+    ARENA_GROW(l->arena, l->kernel, l->n, l->capacity);
+    l->kernel[l->n++] = (struct generated){arena_strdup(l->arena, source), node};
+}
+
+static const char *types_text(const struct type *t, int n, struct arena *a)
+{
+    const char *all = "";
+    char text[TYPE_TEXT];
+    for (int i = 0; i < n; i++)
+        all = arena_printf(a, "%s%s%s", all, i ? ", " : "", type_text(text, &t[i]));
+    return all;
+}
+
+/* "// update, node 5 CHAIN clip: f32 (1) -> f32 (1), f32 (1)" */
+static const char *node_line(const struct plan *p, int id, enum graph_kind kind, struct arena *a)
+{
+    const struct node *n = &p->graph->node[id];
+    const struct kernel_call *c = &p->step[id].call;
+    return arena_printf(a, "// %s, node %d %s %s: %s -> %s\n", graph_kind_name(kind), id,
+                        op_def(n->op)->name, n->scope, types_text(c->in_type, c->n_in, a),
+                        types_text(c->out_type, c->n_out, a));
+}
+
+static void find_kernels(struct kernels *l, const struct plan *p, enum graph_kind kind)
+{
+    if (!p->backend->launches) return;
+    for (int id = 0; id < p->steps; id++) {
+        struct str source = {0};
+        const struct step *s = &p->step[id];
+        if (s->kernel && p->backend->launches->generated(s->kernel, &s->call, &source))
+            add_kernel(l, str_text(&source), node_line(p, id, kind, l->arena));
+        str_release(&source);
+    }
+}
+
+/* Each source once, after the nodes that use it; one sentence if there is none. */
+static void print_generated(const struct program *p, struct str *s, struct arena *a)
+{
+    struct kernels l = {.arena = a};
+    for (int kind = 0; kind < GRAPH_COUNT; kind++)
+        if (p->built[kind]) find_kernels(&l, &p->plan[kind], (enum graph_kind)kind);
+    for (int i = 0; i < l.n; i++)
+        str_printf(s, "%s%s%s", i ? "\n" : "", l.kernel[i].nodes, l.kernel[i].source);
+    if (!l.n)
+        str_append(s, "this plan has no generated kernels; they are generated for fused pointwise "
+                      "chains, on a GPU with fusion=full\n");
+}
+
 /* Prints generated kernels: of one graph, or of those of a training step. */
 static enum status print_kernels(struct planned *p, bool one, enum graph_kind kind)
 {
     struct str s = {0};
     TRY(one ? planned_plan(p, 1u << kind, NULL) : planned_train(p, NULL));
-    generated_print(&p->program, &s);
+    print_generated(&p->program, &s, p->arena);
     command_print(&s);
     return ST_OK;
 }
@@ -101,7 +167,7 @@ static enum status print_graph(struct planned *p, enum graph_kind kind, const ch
     return ST_OK;
 }
 
-enum status cmd_graph(int argc, char **argv)
+enum status cmd_graph(int argc, char **argv, struct arena *a)
 {
     const char *after = NULL, *kind_name = NULL;
     bool update = false, eval = false, dot = false, json = false, kernels = false;
@@ -131,10 +197,6 @@ enum status cmd_graph(int argc, char **argv)
     if (kernels && (dot || json || after))
         return fail(ST_USAGE, "--kernels cannot be combined with --after, --dot or --json");
     TRY(find_kind(kind_name ? kind_name : update ? "update" : eval ? "eval" : "micro", &kind));
-    TRY(planned_read(&p, argc, argv, vocab));
-    p.tuning_file = tuning;
-    enum status st =
-        kernels ? print_kernels(&p, one, kind) : print_graph(&p, kind, after, dot, json);
-    planned_release(&p);
-    return st;
+    TRY(planned_read(&p, argc, argv, vocab, tuning, a));
+    return kernels ? print_kernels(&p, one, kind) : print_graph(&p, kind, after, dot, json);
 }

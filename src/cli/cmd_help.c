@@ -1,10 +1,9 @@
 /* strobe help: lists the commands, or the options of one command. */
-#include "base/opt.h"
 #include "cli/command.h"
 
 #include <stdio.h>
 
-enum status cmd_help(int argc, char **argv)
+enum status cmd_help(int argc, char **argv, struct arena *)
 {
     TRY(opt_parse((struct opt[]){{0}}, &argc, argv, NULL));
     if (argc > 2)

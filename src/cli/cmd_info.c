@@ -1,33 +1,29 @@
 /* strobe info: this build, this machine, and what can run on it; or what a model's file is. */
 #include "base/isa.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "base/threads.h"
 #include "check/ops_doc.h"
 #include "cli/command.h"
 #include "cli/device.h"
-#include "cli/version.h"
+#include "present/table_form.h"
 #include "train/origin.h"
 #include "view/info_view.h"
 #include "view/lab_memory_view.h"
 
-static enum status info_of(const char *word, bool json)
+static enum status info_of(const char *word, bool json, struct arena *a)
 {
-    struct arena a = {0};
     struct str s = {0};
     struct exchange_model m;
-    enum status st = origin_find(&m, word, &a);
-    if (st == ST_OK && json) command_print_json(exchange_json(&m));
-    if (st == ST_OK && !json) exchange_print(&m, &s);
-    if (st == ST_OK) {
-        exchange_close(&m);
-        command_print(&s);
-    }
-    arena_release(&a);
-    return st;
+    TRY(origin_find(&m, word, a));
+    if (json)
+        json_print(exchange_json(&m), &s);
+    else
+        exchange_print(&m, &s);
+    exchange_close(&m);
+    command_print(&s);
+    return ST_OK;
 }
 
-enum status cmd_info(int argc, char **argv)
+enum status cmd_info(int argc, char **argv, struct arena *a)
 {
     bool json = false, ops = false;
     const char *isa = "auto";
@@ -39,7 +35,7 @@ enum status cmd_info(int argc, char **argv)
     };
     TRY(opt_parse(options, &argc, argv, NULL));
     if (argc > 1) return fail(ST_USAGE, "info takes one file or folder; found %s, too", argv[1]);
-    if (argc) return info_of(argv[0], json);
+    if (argc) return info_of(argv[0], json, a);
     struct str s = {0};
     if (ops) {
         ops_doc_print(&s);
@@ -47,20 +43,15 @@ enum status cmd_info(int argc, char **argv)
         return ST_OK;
     }
     TRY(isa_limit_word(isa));
-    struct arena a = {0};
     struct environment e;
-    environment_gather(&e, &a);
-    e.version = version_number;
-    e.commit = version_commit;
-    e.mode = version_mode;
+    command_environment(&e, a);
     e.threads = (int)threads_available();
-    info_view_print(&e, json, &s, &a);
+    info_view_print(&e, json, &s, a);
     struct device device;
     struct machine m;
     if (!json && device_of_word(NULL, &device) == ST_OK &&
-        machine_identify(&m, &device, &a) == ST_OK)
-        lab_memory_record(&m, &s, &a);
+        machine_identify(&m, &device, a) == ST_OK)
+        lab_memory_record(&m, &s, a);
     command_print(&s);
-    arena_release(&a);
     return ST_OK;
 }

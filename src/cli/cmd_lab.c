@@ -1,6 +1,5 @@
 /* strobe lab: the list of its ladders and parts; cmd_lab_ladder.c runs a ladder. */
 #include "cli/command.h"
-#include "cli/lab_output.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
 #include "view/lab_view.h"
@@ -36,16 +35,15 @@ static const struct command parts[] = {
      NULL, "strobe lab launch --device=cpu"},
 };
 
-static enum status list(const struct table_form *f)
+static enum status list(const struct table_form *f, struct arena *a)
 {
     static const struct table_column of_part[] = {
         {"command", "also", "a command", false},
         {"what", "what it shows", "in a few words", false},
     };
-    struct arena a = {0};
     struct sheet s;
-    lab_list_sheet(&s, &a);
-    struct table *t = &sheet_add(&s, NULL, of_part, COUNT_OF(of_part), COUNT_OF(parts), &a)->table;
+    lab_list_sheet(&s, a);
+    struct table *t = &sheet_add(&s, NULL, of_part, COUNT_OF(of_part), COUNT_OF(parts), a)->table;
     for (int i = 0; i < COUNT_OF(parts); i++) {
         table_set_text(t, i, 0, parts[i].name);
         table_set_text(t, i, 1, parts[i].help);
@@ -54,12 +52,11 @@ static enum status list(const struct table_form *f)
     sheet_note(&s, "strobe lab LADDER runs one here; --template prints a kernel to begin from, and "
                    "--kernel=FILE adds yours");
     command_print_sheet(&s, f);
-    arena_release(&a);
     return ST_OK;
 }
 
 /* Runs the ladder or the part of that name; false: there is none. */
-static bool run_part(const char *name, int argc, char **argv, enum status *ret)
+static bool run_part(const char *name, int argc, char **argv, enum status *ret, struct arena *a)
 {
     static const char prefix[] = "lab ";
     for (int i = 0; i < COUNT_OF(parts); i++) {
@@ -67,15 +64,15 @@ static bool run_part(const char *name, int argc, char **argv, enum status *ret)
         *ret = command_run(&parts[i], argc, argv);
         return true;
     }
-    return cmd_lab_ladder(name, argc, argv, ret);
+    return cmd_lab_ladder(name, argc, argv, ret, a);
 }
 
-enum status cmd_lab(int argc, char **argv)
+enum status cmd_lab(int argc, char **argv, struct arena *a)
 {
     struct table_form f = {0};
     enum status st;
     const struct opt options[] = {TABLE_FORM_OPTIONS(&f), {0}};
-    if (argc > 0 && run_part(argv[0], argc - 1, argv + 1, &st)) return st;
+    if (argc > 0 && run_part(argv[0], argc - 1, argv + 1, &st, a)) return st;
     const char *word = argc > 0 && argv[0][0] != '-' ? argv[0] : NULL;
     st = opt_parse(options, &argc, argv, NULL);
     if (word && (st == ST_OK || st == ST_USAGE))
@@ -85,5 +82,5 @@ enum status cmd_lab(int argc, char **argv)
     TRY(st);
     if (argc) return fail(ST_USAGE, "lab has no ladder %s; strobe lab lists them", argv[0]);
     TRY(table_form_check(&f));
-    return list(&f);
+    return list(&f, a);
 }

@@ -1,5 +1,4 @@
 /* strobe lab accumulate: 0.01, added a thousand times in narrow types. */
-#include "base/str.h"
 #include "cli/command.h"
 #include "lab/accumulate.h"
 #include "present/sheet.h"
@@ -32,17 +31,14 @@ static void make_sheet(struct sheet *s, struct arena *a)
     }
 }
 
-enum status cmd_lab_accumulate(int argc, char **argv)
+enum status cmd_lab_accumulate(int argc, char **argv, struct arena *a)
 {
     struct table_form f = {0};
     const struct opt options[] = {TABLE_FORM_OPTIONS(&f), {0}};
-    TRY(opt_parse(options, &argc, argv, NULL));
-    if (argc) return fail(ST_USAGE, "lab accumulate takes only options; found %s", argv[0]);
+    TRY(command_options("lab accumulate", options, argc, argv));
     TRY(table_form_check(&f));
-    struct arena a = {0};
     struct sheet s;
-    make_sheet(&s, &a);
+    make_sheet(&s, a);
     command_print_sheet(&s, &f);
-    arena_release(&a);
     return ST_OK;
 }

@@ -1,31 +1,20 @@
 /* strobe lab bpe: text to tokens, each rung with one more idea. */
-#include "base/file.h"
-#include "base/load.h"
-#include "base/log.h"
-#include "base/opt.h"
-#include "base/own.h"
-#include "base/shell.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/output.h"
 #include "data/source.h"
 #include "data/tokenizers.h"
 #include "lab/bpe/bpe.h"
-#include "present/markup.h"
-#include "present/sheet.h"
-#include "present/table_form.h"
 #include "text/stream.h"
 #include "view/bpe_view.h"
 
 #include <string.h>
 
-enum { SAMPLES = 20, SAMPLES_MOST = 100000, TEXT_MOST = 1 << 26 };
+enum { TEXT_MOST = 1 << 26 };
 
 struct words {
-    const char *tokenizer, *from, *isa, *show, *save, *svg, *command;
-    int64_t samples, limit;
-    bool warm;
-    struct table_form form;
+    const char *tokenizer, *from, *isa, *show;
+    struct output output;
 };
 
 static enum status show_rung(const char *name)
@@ -63,88 +52,52 @@ static enum status read_text(const struct words *w, struct bpe_options *o, const
     return ST_OK;
 }
 
-static enum status draw(const struct sheet *s, const char *path, struct arena *a)
-{
-    struct markup m = {0};
-    sheet_print_bars(&s->table[0], &m, a);
-    enum status st = own_write(path, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
-    markup_release(&m);
-    return st;
-}
-
-static enum status finish(const struct bpe_run *r, const char *from, const struct words *w,
-                          struct load *load, struct arena *a)
-{
-    struct sheet s;
-    char words[LOAD_WORDS];
-    double others = load_others(load);
-    bpe_sheet(r, arena_printf(a, "%s, %s", from, w->tokenizer), &s, a);
-    load_warn(others);
-    if (load_words(others, words)) sheet_note(&s, arena_printf(a, "Warning: %s.", words));
-    struct device d;
-    TRY(device_of_word("cpu", &d));
-    TRY(command_name_machine(&s, &d, w->command, a));
-    enum status st = w->save ? sheet_write(&s, w->save) : ST_OK;
-    if (st == ST_OK && w->svg) st = draw(&s, w->svg, a);
-    if (w->form.csv) s.tables = 1;
-    for (int i = 0; i < s.tables && !w->form.json; i++)
-        if (s.table[i].drawn_only) s.tables = i;
-    command_print_sheet(&s, &w->form);
-    if (r->wrong)
-        return fail(ST_NUMERIC, "%d rung%s gave other ids; the table says which", r->wrong,
-                    r->wrong == 1 ? "" : "s");
-    if (st == ST_OK && w->save)
-        log_info("wrote %s; see it as a page with strobe report %s", w->save,
-                 shell_word(w->save, a));
-    return st;
-}
-
-static enum status run(const struct words *w, struct arena *a)
+static enum status run(const struct words *w, struct bpe_options o, struct arena *a)
 {
     struct tokenizer t;
     struct bpe_run r;
-    struct load load = load_start();
-    struct progress progress;
+    struct device d;
+    struct outcome x;
     const char *from = NULL;
-    struct bpe_options o = {.tokenizer = &t,
-                            .warm = w->warm,
-                            .samples = (int)w->samples,
-                            .limit_ms = 1e3 * (double)w->limit,
-                            .each = progress_share,
-                            .user = &progress};
+    o.tokenizer = &t;
     if (w->isa) TRY(isa_limit_word(w->isa));
     TRY(tokenizers_find(&t, w->tokenizer, a));
     TRY(read_text(w, &o, &from, a));
-    progress_start(&progress, "lab bpe", 0, PROGRESS_WHOLE);
-    enum status st = bpe_run(&o, &r, a);
-    progress_end(&progress);
-    return st == ST_OK ? finish(&r, from, w, &load, a) : st;
+    TRY(device_of_word("cpu", &d));
+    o.each = outcome_share;
+    o.user = &x;
+    outcome_begin(&x, "lab bpe", 1, &d);
+    outcome_add(&x, bpe_run(&o, &r, a));
+    if (outcome_end(&x)) {
+        bpe_sheet(&r, arena_printf(a, "%s, %s", from, w->tokenizer), &x.sheet, a);
+        if (r.wrong)
+            x.wrong = arena_printf(a, "%d rung%s gave other ids; the table says which", r.wrong,
+                                   r.wrong == 1 ? "" : "s");
+    }
+    return outcome_finish(&x, &w->output, a);
 }
 
-enum status cmd_lab_bpe(int argc, char **argv)
+enum status cmd_lab_bpe(int argc, char **argv, struct arena *a)
 {
-    struct words w = {.tokenizer = "gpt2", .samples = SAMPLES, .limit = 20};
+    struct words w = {.tokenizer = "gpt2"};
+    struct effort effort = {"samples", 20, 100000, 20, 1, 1000000};
+    struct bpe_options o = {0};
     const struct opt options[] = {
         {"tokenizer", OPT_TEXT, &w.tokenizer, "NAME",
          "gpt2 (the default), or a folder with tokenizer.json or with vocab.json and merges.txt"},
         {"from", OPT_TEXT, &w.from, "FILE", "the text (Tiny Shakespeare), at most 64 MiB of it"},
-        {"warm", OPT_FLAG, &w.warm, NULL, "the caches keep the words of the call before"},
+        {"warm", OPT_FLAG, &o.warm, NULL, "the caches keep the words of the call before"},
         {"show", OPT_TEXT, &w.show, "RUNG", "print the file of a rung"},
-        {"samples", OPT_INT, &w.samples, "N", "samples of each rung (20)"},
-        {"limit", OPT_INT, &w.limit, "SECONDS", "for the timing of all rungs (20)"},
+        {"samples", OPT_INT, &effort.samples, "N", "samples of each rung (20)"},
+        {"limit", OPT_INT, &effort.limit, "SECONDS", "for the timing of all rungs (20)"},
         {"isa", OPT_TEXT, &w.isa, "SET", "use this instruction set at most, such as avx2"},
-        {"svg", OPT_TEXT, &w.svg, "FILE", "write the bars as a picture"},
-        {"save", OPT_TEXT, &w.save, "FILE", "write the result as JSON, for strobe report"},
-        TABLE_FORM_OPTIONS(&w.form),
+        {"svg", OPT_TEXT, &w.output.svg, "FILE", "write the bars as a picture"},
+        {"save", OPT_TEXT, &w.output.save, "FILE", "write the result as JSON, for strobe report"},
+        TABLE_FORM_OPTIONS(&w.output.form),
         {0}};
-    struct arena a = {0};
-    w.command = command_text("lab bpe", argc, argv, &a);
-    enum status st = opt_parse(options, &argc, argv, NULL);
-    if (st == ST_OK && argc) st = fail(ST_USAGE, "lab bpe takes only options; found %s", argv[0]);
-    if (st == ST_OK) st = table_form_check(&w.form);
-    if (st == ST_OK && (w.samples < 1 || w.samples > SAMPLES_MOST || w.limit < 1))
-        st = fail(ST_USAGE, "--samples is 1 to %d and --limit at least 1", SAMPLES_MOST);
-    if (st == ST_OK) st = w.show ? show_rung(w.show) : run(&w, &a);
-    arena_release(&a);
-    return st;
+    w.output.command = command_text("lab bpe", argc, argv, a);
+    TRY(command_options("lab bpe", options, argc, argv));
+    TRY(output_check(&w.output));
+    TRY(effort_read(&effort, &o.samples, &o.limit_ms, NULL));
+    return w.show ? show_rung(w.show) : run(&w, o, a);
 }

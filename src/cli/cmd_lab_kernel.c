@@ -1,29 +1,24 @@
 /* strobe lab kernel FORMULA: any pointwise formula, as separate kernels and as fused ones. */
-#include "base/isa.h"
-#include "base/log.h"
-#include "base/str.h"
-#include "base/threads.h"
 #include "cli/command.h"
 #include "cli/device.h"
-#include "cli/lab_output.h"
+#include "cli/list.h"
+#include "cli/output.h"
 #include "lab/formula_run.h"
-#include "present/sheet.h"
-#include "present/table_form.h"
 #include "view/formula_view.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES = 20, SAMPLES_MOST = 100000, SIZES = 16 };
-static const int64_t NOT_GIVEN = INT64_MIN, SIZE_MOST = INT64_C(1) << 34;
+enum { SIZES = 16 };
+static const int64_t SIZE_MOST = INT64_C(1) << 34;
 
 struct words {
-    const char *formula, *set, *device, *isa, *sizes, *dtype, *command;
-    int64_t samples, limit, threads;
+    const char *formula, *set, *sizes, *dtype;
     bool show, ptx;
-    struct lab_output output;
+    struct place place;
+    struct effort effort;
+    struct output output;
 };
 
 /* The names of a formula and their values: first x, y and z. */
@@ -86,15 +81,10 @@ static enum status read_names(struct names *n, const char *set, struct arena *a)
 
 static enum status read_sizes(const char *words, int64_t *ret, int *ret_n)
 {
-    const char *at = words;
-    for (*ret_n = 0; *ret_n < SIZES; at++) {
-        char *end;
-        long long n = strtoll(at, &end, 10);
-        if (*at < '0' || *at > '9' || n < 1 || n > SIZE_MOST || (*end && *end != ',')) break;
-        ret[(*ret_n)++] = n;
-        at = end;
-        if (!*at) return ST_OK;
-    }
+    *ret_n = list_numbers(words, ret, SIZES);
+    bool ok = *ret_n > 0;
+    for (int i = 0; i < *ret_n; i++) ok &= ret[i] <= SIZE_MOST;
+    if (ok) return ST_OK;
     return fail(ST_USAGE,
                 "--size takes up to %d numbers of elements, each at most 2^34, as in "
                 "65536,1048576; found %s",
@@ -116,66 +106,53 @@ static enum status read_type(const char *word, const struct device *d, enum dtyp
     return why ? fail(ST_UNSUPPORTED, "--dtype=%s: %s", word, why) : ST_OK;
 }
 
-static enum status prepare(struct words *w, struct formula_options *o, int64_t *size, int *ret_n)
+static enum status prepare(const struct words *w, struct formula_options *o, int64_t *size,
+                           int *ret_n)
 {
     static const int64_t of_gpu[] = {1 << 16, 1 << 20, 1 << 23, 1 << 26};
     static const int64_t of_cpu[] = {1 << 12, 1 << 16, 1 << 20, 1 << 22};
-    TRY(lab_output_check(&w->output));
-    if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
-    if (w->isa) TRY(isa_limit_word(w->isa));
-    threads_set(w->threads);
-    TRY(device_of_word(w->device, &o->device));
+    TRY(output_check(&w->output));
+    TRY(place_open(&w->place, &o->device));
     TRY(read_type(w->dtype, &o->device, &o->dtype));
     *ret_n = COUNT_OF(of_cpu);
     memcpy(size, o->device.backend->texts ? of_gpu : of_cpu, sizeof of_cpu);
     if (w->sizes) TRY(read_sizes(w->sizes, size, ret_n));
-    o->go_on = w->samples == NOT_GIVEN;
-    if (o->go_on) w->samples = SAMPLES;
-    if (w->samples < 1 || w->samples > SAMPLES_MOST || w->limit < 1 || w->limit > 1000000)
-        return fail(ST_USAGE, "--samples must be 1 to %d, and --limit 1 to 1000000", SAMPLES_MOST);
-    o->samples = (int)w->samples;
-    o->limit_ms = 1e3 * (double)w->limit / *ret_n;
+    TRY(effort_read(&w->effort, &o->samples, &o->limit_ms, &o->go_on));
+    o->limit_ms /= *ret_n;
     return ST_OK;
 }
 
-/* --- output ----------------------------------------------------------------------------------- */
-
-/* Prints and keeps the runs; fails if a result was wrong. */
-static enum status finish(const struct formula_run *const *r, int runs, const struct words *w,
-                          struct load *load, struct arena *a)
-{
-    struct sheet s;
-    const struct lab_origin from = {&r[0]->options->device, w->command, load_others(load)};
-    int wrong = 0;
-    formula_sheet(r, runs, &s, a);
-    for (int i = 0; i < runs; i++) wrong += r[i]->wrong;
-    const char *why =
-        wrong ? arena_printf(a, "%d result%s differ%s from double precision; the table says where",
-                             wrong, wrong == 1 ? "" : "s", wrong == 1 ? "s" : "")
-              : NULL;
-    return lab_output_finish(&w->output, &from, &s, why, a);
-}
-
 /* --- the run ---------------------------------------------------------------------------------- */
+
+/* Fills in the result. */
+static void conclude(struct outcome *x, const struct formula_run *const *r, struct arena *a)
+{
+    int wrong = 0;
+    formula_sheet(r, x->done, &x->sheet, a);
+    for (int i = 0; i < x->done; i++) wrong += r[i]->wrong;
+    if (!wrong) return;
+    x->wrong = arena_printf(a, "%d %s from double precision; the table says where", wrong,
+                            wrong == 1 ? "result differs" : "results differ");
+}
 
 static enum status run(const struct words *w, const struct formula_options *o, const int64_t *size,
                        int sizes, struct arena *a)
 {
     const struct formula_run *done[SIZES];
-    struct lab_series s;
-    lab_series_begin(&s, "lab kernel", sizes);
-    while (lab_series_goes_on(&s)) {
+    struct outcome x;
+    outcome_begin(&x, "lab kernel", sizes, &o->device);
+    while (outcome_goes_on(&x)) {
         struct formula_options *one = ARENA_NEW(a, struct formula_options, 1);
         struct formula_run *r = ARENA_NEW(a, struct formula_run, 1);
         *one = *o;
-        one->n = size[s.done];
-        one->each = lab_series_share;
-        one->user = &s;
-        done[s.done] = r;
-        lab_series_add(&s, formula_run(one, r, a));
+        one->n = size[x.done];
+        one->each = outcome_share;
+        one->user = &x;
+        done[x.done] = r;
+        outcome_add(&x, formula_run(one, r, a));
     }
-    lab_series_end(&s);
-    return lab_series_status(&s, s.done ? finish(done, s.done, w, &s.load, a) : ST_OK);
+    if (outcome_end(&x)) conclude(&x, done, a);
+    return outcome_finish(&x, &w->output, a);
 }
 
 static enum status show(const struct words *w, struct formula_options *o, int64_t n)
@@ -190,7 +167,7 @@ static enum status show(const struct words *w, struct formula_options *o, int64_
     return st;
 }
 
-static enum status run_words(struct words *w, struct arena *a)
+static enum status run_words(const struct words *w, struct arena *a)
 {
     struct names names = {0};
     struct formula f;
@@ -220,37 +197,31 @@ static const char *take_signed(int *argc, char **argv)
     return NULL;
 }
 
-enum status cmd_lab_kernel(int argc, char **argv)
+enum status cmd_lab_kernel(int argc, char **argv, struct arena *a)
 {
-    struct words w = {.samples = NOT_GIVEN, .limit = 15};
+    struct words w = {.effort = {"samples", EFFORT_OPEN, 100000, 15, 1, 1000000}};
     const struct opt options[] = {
         {"set", OPT_TEXT, &w.set, "NAME=X,...", "constants of the formula, as in --set=a=1.5,b=2"},
-        DEVICE_OPTION(&w.device),
+        DEVICE_OPTION(&w.place.device),
         {"size", OPT_TEXT, &w.sizes, "N,N,...", "elements of each tensor (four sizes)"},
         {"dtype", OPT_TEXT, &w.dtype, "NAME", "float32 (the default) or bfloat16"},
         {"show", OPT_FLAG, &w.show, NULL, "print the fused kernels, and run nothing"},
         {"ptx", OPT_FLAG, &w.ptx, NULL, "print the PTX that they compile to on this GPU"},
-        {"samples", OPT_INT, &w.samples, "N",
+        {"samples", OPT_INT, &w.effort.samples, "N",
          "timings of each variant (20, and more while the order is uncertain)"},
-        {"limit", OPT_INT, &w.limit, "SECONDS", "time for all timings together (15)"},
-        {"threads", OPT_INT, &w.threads, "N",
+        {"limit", OPT_INT, &w.effort.limit, "SECONDS", "time for all timings together (15)"},
+        {"threads", OPT_INT, &w.place.threads, "N",
          "CPU threads (default: all that this process may use)"},
-        {"isa", OPT_TEXT, &w.isa, "SET",
+        {"isa", OPT_TEXT, &w.place.isa, "SET",
          "widest instruction set: avx512, avx2, sse2, neon or plain"},
-        {"svg", OPT_TEXT, &w.output.svg, "FILE",
-         "also write the bars, or the curves, as a picture"},
-        {"save", OPT_TEXT, &w.output.save, "FILE", "write the result, for strobe report"},
-        TABLE_FORM_OPTIONS(&w.output.form),
+        OUTPUT_OPTIONS(&w.output, "also write the bars, or the curves, as a picture"),
         {0},
     };
-    struct arena a = {0};
-    w.command = command_text("lab kernel", argc, argv, &a);
+    w.output.command = command_text("lab kernel", argc, argv, a);
     w.formula = take_signed(&argc, argv);
-    enum status st = opt_parse(options, &argc, argv, NULL);
-    if (st == ST_OK && !w.formula && argc) w.formula = argv[0], argc--, argv++;
-    if (st == ST_OK && argc)
-        st = fail(ST_USAGE, "lab kernel takes one formula, in quotes; found also %s", argv[0]);
-    if (st == ST_OK) st = run_words(&w, &a);
-    arena_release(&a);
-    return st;
+    TRY(opt_parse(options, &argc, argv, NULL));
+    if (!w.formula && argc) w.formula = argv[0], argc--, argv++;
+    if (argc)
+        return fail(ST_USAGE, "lab kernel takes one formula, in quotes; found also %s", argv[0]);
+    return run_words(&w, a);
 }

@@ -1,38 +1,36 @@
 /* strobe lab LADDER: runs a ladder (lab/run.h), with a kernel of the user's (lab/own.h) if there is
  * one. */
 #include "base/interrupt.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "base/threads.h"
+#include "cli/child.h"
 #include "cli/command.h"
 #include "cli/device.h"
-#include "cli/lab_output.h"
 #include "cli/lab_probe.h"
+#include "cli/list.h"
+#include "cli/output.h"
 #include "lab/own.h"
 #include "lab/probe.h"
-#include "present/sheet.h"
-#include "present/table_form.h"
 #include "view/ceilings.h"
 #include "view/lab_view.h"
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SAMPLES = 20, SAMPLES_MOST = 100000 };
 static const int64_t NOT_GIVEN = INT64_MIN;
 
 struct words {
-    const char *device, *isa, *sizes, *dtype, *form, *rungs, *show, *ptx, *command;
+    const char *sizes, *dtype, *form, *rungs, *show, *ptx;
     const char *kernel, *shared, *library;
     char **argv; /* the whole command line, NULL-terminated, for processes that run a kernel */
-    int64_t samples, limit, threads, registers, blocks, probe, watched;
+    int64_t registers, blocks, probe, watched;
     bool warm, template, watch, counters;
-    struct lab_output output;
+    struct place place;
+    struct effort effort;
+    struct output output;
 };
 
 static const struct lab_ladder *ladder; /* that cmd_lab_ladder found */
@@ -43,25 +41,20 @@ static int exponent_of_sizes(void)
     return ladder->sizes[1] && ladder->sizes[2] ? 48 : 36;
 }
 
-/* Reads one size, "4096" or "4096x1024": as many numbers as the ladder has sizes. Returns what
- * follows it, a comma or the end; NULL: malformed. */
+/* Reads as many numbers as the ladder has sizes (list_size). */
 static const char *read_one_size(const char *at, int64_t ret[LAB_SIZES])
 {
     int64_t most = INT64_C(1) << exponent_of_sizes(); /* of the product */
-    for (int i = 0; i < LAB_SIZES && ladder->sizes[i]; i++) {
-        char *end;
-        long long x = strtoll(at, &end, 10);
-        bool last = i + 1 == LAB_SIZES || !ladder->sizes[i + 1];
-        if (end == at || x < 1 || x > most) return NULL;
-        most /= x;
-        if (last ? *end && *end != ',' : *end != 'x') return NULL;
-        ret[i] = x;
-        at = end + !last;
-    }
+    int n = 0;
+    while (n < LAB_SIZES && ladder->sizes[n]) n++;
+    at = list_size(at, n, ret);
+    for (int i = 0; at && i < n; most /= ret[i++])
+        if (ret[i] > most) return NULL;
     return at;
 }
 
-static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *ret_n)
+static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *ret_n,
+                              struct arena *a)
 {
     const char *at = words, *wrong = words;
     for (*ret_n = 0; *ret_n < LAB_VIEW_SIZES; at++) {
@@ -73,28 +66,23 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
     }
     int bytes = (int)strcspn(wrong, ",");
     if (*ret_n == LAB_VIEW_SIZES) bytes = (int)strlen(wrong = words);
-    struct arena a = {0};
     const char *names = "", *cpu = "", *gpu = "";
     for (int i = 0; i < LAB_SIZES && ladder->sizes[i]; i++) {
-        names = arena_printf(&a, "%s%s%s", names, i ? " x " : "", ladder->sizes[i]);
-        cpu = arena_printf(&a, "%s%s%lld", cpu, i ? "x" : "", (long long)ladder->cpu[i]);
-        gpu = arena_printf(&a, "%s%s%lld", gpu, i ? "x" : "", (long long)ladder->gpu[i]);
+        names = arena_printf(a, "%s%s%s", names, i ? " x " : "", ladder->sizes[i]);
+        cpu = arena_printf(a, "%s%s%lld", cpu, i ? "x" : "", (long long)ladder->cpu[i]);
+        gpu = arena_printf(a, "%s%s%lld", gpu, i ? "x" : "", (long long)ladder->gpu[i]);
     }
-    enum status st = fail(ST_USAGE,
-                          "--size takes up to %d sizes, %s, each at least 1 and with a product of "
-                          "at most 2^%d, as in %s,%s; found %.*s",
-                          LAB_VIEW_SIZES, names, exponent_of_sizes(), cpu, gpu, bytes ? bytes : 7,
-                          bytes ? wrong : "nothing");
-    arena_release(&a);
-    return st;
+    return fail(ST_USAGE,
+                "--size takes up to %d sizes, %s, each at least 1 and with a product of at most "
+                "2^%d, as in %s,%s; found %.*s",
+                LAB_VIEW_SIZES, names, exponent_of_sizes(), cpu, gpu, bytes ? bytes : 7,
+                bytes ? wrong : "nothing");
 }
 
 static enum status read_limit(const char *name, int64_t given, int64_t most, int64_t *ret)
 {
     *ret = given == NOT_GIVEN ? 0 : given;
-    if (given == NOT_GIVEN || (given >= 1 && given <= most)) return ST_OK;
-    return fail(ST_USAGE, "--%s must be 1 to %lld; found %lld", name, (long long)most,
-                (long long)given);
+    return given == NOT_GIVEN ? ST_OK : command_within(name, given, 1, most);
 }
 
 /* The limits of a kernel on a GPU; on a CPU --threads are threads of the CPU. */
@@ -108,7 +96,7 @@ static enum status read_limits(const struct words *w, struct lab_options *o)
         return fail(ST_USAGE, "--shared takes a size as in 16KiB; found %s", w->shared);
     TRY(read_limit("registers", w->registers, 255, &o->limits.registers));
     TRY(read_limit("blocks", w->blocks, INT64_MAX, &o->limits.blocks));
-    if (gpu) o->limits.threads = w->threads;
+    if (gpu) o->limits.threads = w->place.threads;
     return ST_OK;
 }
 
@@ -202,7 +190,7 @@ static enum status show_rung(const struct words *w, const struct device *d)
     return ST_OK;
 }
 
-static enum status show_ptx(const struct words *w, const struct lab_options *o)
+static enum status show_ptx(const struct words *w, const struct lab_options *o, struct arena *a)
 {
     int i, at = 0;
     struct lab_bench b;
@@ -212,18 +200,16 @@ static enum status show_ptx(const struct words *w, const struct lab_options *o)
                                     "use --show for a CPU");
     bool own = o->own && !strcmp(w->ptx, o->own->name);
     if (!own) TRY(find_rung(w->ptx, &o->device, &i));
-    struct arena a = {0};
     enum status st =
         lab_bench_open(&b, ladder, &o->device, o->type, o->form, NULL, own ? o->own : NULL);
     while (at < b.rungs && strcmp(b.rung[at].name, w->ptx)) at++;
     const char *why = st != ST_OK          ? NULL
                       : at == b.rungs      ? "does not exist in this type; choose another --dtype"
                       : b.rung[at].variant ? "has no file to compile"
-                                           : lab_bench_refuses(&b, at, &a);
+                                           : lab_bench_refuses(&b, at, a);
     if (why) st = fail(ST_UNSUPPORTED, "%s %s", w->ptx, why);
     if (st == ST_OK) st = lab_bench_assembly(&b, at, &s);
     lab_bench_close(&b);
-    arena_release(&a);
     if (st == ST_OK)
         command_print(&s);
     else
@@ -248,17 +234,14 @@ static const char *wrong_of(const struct lab_run *const *r, int runs, struct are
                  : NULL;
 }
 
-/* Prints and keeps the runs; fails if a rung was wrong. */
-static enum status finish(const struct lab_run *const *r, int runs, const struct words *w,
-                          struct load *load, struct arena *a)
+/* Fills in the result. */
+static void conclude(struct outcome *x, const struct lab_run *const *r, struct arena *a)
 {
-    struct sheet s;
     char words[LOAD_WORDS];
-    const struct lab_origin from = {&r[0]->options->device, w->command, load_others(load)};
-    bool busy = load_words(from.others, words) != NULL;
-    lab_sheet(r, runs, !busy, &s, a);
-    if (busy) sheet_note(&s, "No reasons are given, because other programs were busy.");
-    return lab_output_finish(&w->output, &from, &s, wrong_of(r, runs, a), a);
+    bool busy = load_words(x->others, words) != NULL;
+    lab_sheet(r, x->done, !busy, &x->sheet, a);
+    if (busy) sheet_note(&x->sheet, "No reasons are given, because other programs were busy.");
+    x->wrong = wrong_of(r, x->done, a);
 }
 
 /* `left_out`: why the user's kernel cannot run; NULL: it can, or there is none. */
@@ -268,28 +251,28 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
 {
     struct machine m;
     const struct lab_run *done[LAB_VIEW_SIZES];
-    struct lab_series s;
+    struct outcome x;
     bool known = true;
     if (o->device.backend->texts)
         known = ceilings_find(&m, &o->device, a);
     else
         TRY(ceilings_get(&m, &o->device, a));
-    lab_series_begin(&s, "lab", sizes);
-    while (lab_series_goes_on(&s)) {
+    outcome_begin(&x, "lab", sizes, &o->device);
+    while (outcome_goes_on(&x)) {
         struct lab_options *one = ARENA_NEW(a, struct lab_options, 1);
         struct lab_run *r = ARENA_NEW(a, struct lab_run, 1);
         *one = *o;
         one->own_left_out = left_out;
         one->limit_ms /= sizes;
         one->machine = known ? &m : NULL;
-        one->each = lab_series_share;
-        one->user = &s;
-        memcpy(one->n, size[s.done], sizeof one->n);
-        done[s.done] = r;
-        lab_series_add(&s, lab_run(one, r, a));
+        one->each = outcome_share;
+        one->user = &x;
+        memcpy(one->n, size[x.done], sizeof one->n);
+        done[x.done] = r;
+        outcome_add(&x, lab_run(one, r, a));
     }
-    lab_series_end(&s);
-    return lab_series_status(&s, s.done ? finish(done, s.done, w, &s.load, a) : ST_OK);
+    if (outcome_end(&x)) conclude(&x, done, a);
+    return outcome_finish(&x, &w->output, a);
 }
 
 /* Probes the user's kernel and, on a CPU, runs all in a process of its own: what crashes or never
@@ -305,7 +288,7 @@ static enum status run_own(const struct words *w, const struct lab_options *o,
     enum status st = ST_OK;
     if (cpu) st = lab_own_compile(o->own->own, o->form, &library, a);
     if (interrupt_noted()) st = fail(ST_INTERRUPTED, "stopped while %s was compiled", name);
-    if (library) words = lab_with_word(words, arena_printf(a, "--library=%s", library), a);
+    if (library) words = job_with_word(words, arena_printf(a, "--library=%s", library), a);
     if (st == ST_OK) {
         progress_start(&progress, "lab", 0, PROGRESS_WHOLE);
         progress_share(&progress, 0, "your kernel, in a process of its own");
@@ -349,7 +332,7 @@ static enum status find_device(const struct words *w, struct device *ret)
                     "mine.c; found %s",
                     *w->kernel ? w->kernel : "nothing");
     struct device_facts f;
-    TRY(device_of_word(w->device ? w->device : c ? "cpu" : cuda ? "cuda" : NULL, ret));
+    TRY(device_of_word(w->place.device ? w->place.device : c ? "cpu" : cuda ? "cuda" : NULL, ret));
     if (w->kernel && cuda != (ret->backend->texts != NULL))
         return fail(ST_USAGE, "%s is for a %s; choose another --device", w->kernel,
                     cuda ? "GPU" : "CPU");
@@ -364,28 +347,22 @@ static enum status find_device(const struct words *w, struct device *ret)
     return ST_OK;
 }
 
-static enum status prepare(struct words *w, struct lab_options *o, int64_t size[][LAB_SIZES],
-                           int *ret_sizes)
+static enum status prepare(const struct words *w, struct lab_options *o, int64_t size[][LAB_SIZES],
+                           int *ret_sizes, struct arena *a)
 {
-    TRY(lab_output_check(&w->output));
-    if (w->threads < 0 || w->threads > 4096) return fail(ST_USAGE, "--threads must be 0 to 4096");
-    if (w->isa) TRY(isa_limit_word(w->isa));
+    TRY(output_check(&w->output));
+    TRY(place_check(&w->place));
     TRY(find_device(w, &o->device));
-    if (!o->device.backend->texts) threads_set(w->threads);
+    if (!o->device.backend->texts) threads_set(w->place.threads);
     TRY(read_type(w, &o->device, &o->type));
     TRY(read_form(w->form, &o->form));
     TRY(read_limits(w, o));
     *ret_sizes = 1;
     memcpy(size[0], o->device.backend->texts ? ladder->gpu : ladder->cpu, sizeof size[0]);
-    if (w->sizes) TRY(read_sizes(w->sizes, size, ret_sizes));
-    o->go_on = w->samples == NOT_GIVEN;
-    if (o->go_on) w->samples = SAMPLES;
+    if (w->sizes) TRY(read_sizes(w->sizes, size, ret_sizes, a));
     if (w->watch && !w->kernel)
         return fail(ST_USAGE, "--watch needs --kernel=FILE, the file to watch");
-    if (w->samples < 1 || w->samples > SAMPLES_MOST || w->limit < 1 || w->limit > 1000000)
-        return fail(ST_USAGE, "--samples must be 1 to %d, and --limit 1 to 1000000", SAMPLES_MOST);
-    o->samples = (int)w->samples;
-    o->limit_ms = 1e3 * (double)w->limit;
+    TRY(effort_read(&w->effort, &o->samples, &o->limit_ms, &o->go_on));
     o->warm = w->warm;
     o->counters = w->counters;
     o->only = w->rungs;
@@ -408,7 +385,7 @@ static enum status run_once(const struct words *w, struct lab_options o, int64_t
         st = w->probe >= 0     ? probe_run(&o, &own, w->library, size, sizes, (int)w->probe)
              : w->template     ? show_template(&o)
              : w->show         ? show_rung(w, &o.device)
-             : w->ptx          ? show_ptx(w, &o)
+             : w->ptx          ? show_ptx(w, &o, &a)
              : w->watched >= 0 ? run_watched(w, &o, &own, size, sizes, &a)
              : w->kernel       ? run_own(w, &o, size, sizes, &a)
                                : run_ladder(w, &o, size, sizes, NULL, &a);
@@ -448,16 +425,15 @@ static enum status watch(const struct words *w, const struct lab_options *o,
     return st;
 }
 
-static enum status run_command(int argc, char **argv)
+static enum status run_command(int argc, char **argv, struct arena *a)
 {
-    struct words w = {.samples = NOT_GIVEN,
+    struct words w = {.effort = {"samples", EFFORT_OPEN, 100000, 15, 1, 1000000},
                       .registers = NOT_GIVEN,
                       .blocks = NOT_GIVEN,
-                      .limit = 15,
                       .probe = -1,
                       .watched = -1};
     const struct opt options[] = {
-        DEVICE_OPTION(&w.device),
+        DEVICE_OPTION(&w.place.device),
         {"size", OPT_TEXT, &w.sizes, "N,N,...",
          "sizes of the problem, as 4096, 4096x1024 (rows x columns) or 512x512x512 (m x n x k; of "
          "attention batch x heads x tokens); several make curves (default: the table names it)"},
@@ -485,54 +461,43 @@ static enum status run_command(int argc, char **argv)
         {"probe", OPT_INT, &w.probe, NULL, NULL},
         {"watched", OPT_INT, &w.watched, NULL, NULL},
         {"library", OPT_TEXT, &w.library, NULL, NULL},
-        {"samples", OPT_INT, &w.samples, "N",
+        {"samples", OPT_INT, &w.effort.samples, "N",
          "timings of each rung (20, and more while the order is uncertain)"},
-        {"limit", OPT_INT, &w.limit, "SECONDS",
+        {"limit", OPT_INT, &w.effort.limit, "SECONDS",
          "time for all timings together, and for each call of your kernel (15)"},
-        {"threads", OPT_INT, &w.threads, "N",
+        {"threads", OPT_INT, &w.place.threads, "N",
          "CPU threads (default: all that this process may use); GPU: leave out kernels with more "
          "threads in a block"},
-        {"isa", OPT_TEXT, &w.isa, "SET",
+        {"isa", OPT_TEXT, &w.place.isa, "SET",
          "widest instruction set: avx512, avx2, sse2, neon or plain"},
-        {"svg", OPT_TEXT, &w.output.svg, "FILE",
-         "also write the bars, or the curves, as a picture"},
-        {"save", OPT_TEXT, &w.output.save, "FILE", "write the result, for strobe report"},
-        TABLE_FORM_OPTIONS(&w.output.form),
+        OUTPUT_OPTIONS(&w.output, "also write the bars, or the curves, as a picture"),
         {0},
     };
-    struct arena a = {0};
     struct lab_options o = {.ladder = ladder};
     int64_t size[LAB_VIEW_SIZES][LAB_SIZES] = {0};
     int sizes = 0;
-    w.command = command_text(arena_printf(&a, "lab %s", ladder->name), argc, argv, &a);
-    w.argv = ARENA_NEW(&a, char *, argc + 4);
+    const char *name = arena_printf(a, "lab %s", ladder->name);
+    w.output.command = command_text(name, argc, argv, a);
+    w.argv = ARENA_NEW(a, char *, argc + 4);
     w.argv[0] = "strobe", w.argv[1] = "lab", w.argv[2] = (char *)ladder->name;
     for (int i = 0; i <= argc; i++) w.argv[3 + i] = i < argc ? argv[i] : NULL;
-    enum status st = opt_parse(options, &argc, argv, NULL);
-    if (st == ST_OK && argc)
-        st = fail(ST_USAGE, "lab %s takes only options; found %s", ladder->name, argv[0]);
-    if (st == ST_OK) st = prepare(&w, &o, size, &sizes);
+    TRY(command_options(name, options, argc, argv));
+    TRY(prepare(&w, &o, size, &sizes, a));
     bool child = w.probe >= 0 || w.watched >= 0;
-    if (st == ST_OK)
-        st = w.watch && !child ? watch(&w, &o, size, sizes) : run_once(&w, o, size, sizes);
-    arena_release(&a);
-    return st;
+    return w.watch && !child ? watch(&w, &o, size, sizes) : run_once(&w, o, size, sizes);
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-bool cmd_lab_ladder(const char *name, int argc, char **argv, enum status *ret)
+bool cmd_lab_ladder(const char *name, int argc, char **argv, enum status *ret, struct arena *a)
 {
     for (int i = 0; (ladder = lab_ladder_at(i)) && strcmp(name, ladder->name); i++) continue;
     if (!ladder) return false;
-    struct arena a = {0};
-    const struct command c = {arena_printf(&a, "lab %s", name),
-                              run_command,
-                              "",
-                              ladder->question,
-                              NULL,
-                              arena_printf(&a, "strobe lab %s --device=cpu", name)};
+    const struct command c = {.name = arena_printf(a, "lab %s", name),
+                              .run = run_command,
+                              .usage = "",
+                              .help = ladder->question,
+                              .example = arena_printf(a, "strobe lab %s --device=cpu", name)};
     *ret = command_run(&c, argc, argv);
-    arena_release(&a);
     return true;
 }

@@ -1,18 +1,14 @@
 /* strobe ladder CONFIG: what fusion, bf16, flash attention and a padded vocabulary each gain; of
  * several ranks, what each way to sum gradients gains. */
-#include "base/load.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/output.h"
 #include "cli/planned.h"
 #include "engine/device.h"
 #include "suite/announce.h"
 #include "suite/suites.h"
 #include "view/ceilings.h"
 #include "view/ladder_view.h"
-
-enum { STEPS_MOST = 100000, SECONDS_MOST = 1000000 };
 
 struct options {
     struct ladder_options run;
@@ -37,8 +33,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
                  (long long)c.train.gradient_accumulation_steps);
     TRY(device_prepare(&c, &device));
     TRY(ceilings_get(&m, &device, a));
-    int64_t free = device.backend->devices.free_memory(device.number);
-    o->run.room = free < 0 ? -1 : free / 10 * 9; /* leaves a tenth to other users of the device */
+    o->run.room = device_room(&device);
     o->run.config = &c;
     o->run.machine = &m;
     o->run.begin = announce_ladder;
@@ -56,13 +51,14 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     return ST_OK;
 }
 
-enum status cmd_ladder(int argc, char **argv)
+enum status cmd_ladder(int argc, char **argv, struct arena *a)
 {
     struct options o = {0};
-    int64_t steps = 20, limit = 60;
+    struct effort effort = {"steps", 20, 100000, 60, 0, 1000000};
     const struct opt options[] = {
-        {"steps", OPT_INT, &steps, "N", "measured steps of each rung; the median is reported (20)"},
-        {"limit", OPT_INT, &limit, "SECONDS",
+        {"steps", OPT_INT, &effort.samples, "N",
+         "measured steps of each rung; the median is reported (20)"},
+        {"limit", OPT_INT, &effort.limit, "SECONDS",
          "time for one rung: slow ones run fewer steps, at least 3, or 1 if 3 exceed it (60)"},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (default: of the data set)"},
         TABLE_FORM_OPTIONS(&o.form),
@@ -70,13 +66,6 @@ enum status cmd_ladder(int argc, char **argv)
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(table_form_check(&o.form));
-    if (steps < 1 || steps > STEPS_MOST || limit < 0 || limit > SECONDS_MOST)
-        return fail(ST_USAGE, "--steps must be 1 to %d, and --limit 0 to %d", STEPS_MOST,
-                    SECONDS_MOST);
-    o.run.steps = (int)steps;
-    o.run.limit_ms = 1e3 * (double)limit;
-    struct arena a = {0};
-    enum status st = run(argc, argv, &o, &a);
-    arena_release(&a);
-    return st;
+    TRY(effort_read(&effort, &o.run.steps, &o.run.limit_ms, NULL));
+    return run(argc, argv, &o, a);
 }

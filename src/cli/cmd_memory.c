@@ -1,12 +1,10 @@
 /* strobe memory CONFIG: where the memory of training goes, step by step, before anything runs. */
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/own.h"
-#include "base/str.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/planned.h"
 #include "engine/fit.h"
-#include "present/markup.h"
 #include "view/memory_view.h"
 
 #include <string.h>
@@ -84,16 +82,6 @@ static enum status look(struct planned *p, struct memory_view *v, const struct o
     return ST_OK;
 }
 
-static enum status draw(const struct memory_view *v, const char *path, struct arena *a)
-{
-    struct markup m = {0};
-    memory_plot_svg(v, &m, a);
-    enum status st = own_write(path, OWN_PICTURE, markup_text(&m), markup_bytes(&m));
-    markup_release(&m);
-    if (st == ST_OK) log_info("picture: %s", path);
-    return st;
-}
-
 static void print(const struct memory_view *v, const struct options *o, struct arena *a)
 {
     struct str s = {0};
@@ -108,23 +96,20 @@ static void print(const struct memory_view *v, const struct options *o, struct a
     command_print(&s);
 }
 
-static enum status run(struct planned *p, struct memory_view *v, const struct options *o)
+static enum status run(struct planned *p, struct memory_view *v, const struct options *o,
+                       struct arena *a)
 {
-    struct arena a = {0};
-    enum status st = ST_OK;
-    TRY_OUT(st, look(p, v, o, &a));
-    if (o->measure) {
-        TRY_OUT(st, memory_run(v->config, v->vocab, v->extent, &v->run));
-        v->was_run = true;
-    }
-    print(v, o, &a);
-    if (o->svg) TRY_OUT(st, draw(v, o->svg, &a));
-out:
-    arena_release(&a);
-    return st;
+    TRY(look(p, v, o, a));
+    if (o->measure) TRY(memory_run(v->config, v->vocab, v->extent, &v->run));
+    v->was_run = o->measure;
+    print(v, o, a);
+    if (!o->svg) return ST_OK;
+    struct markup picture = {0};
+    memory_plot_svg(v, &picture, a);
+    return output_draw(o->svg, &picture, true);
 }
 
-enum status cmd_memory(int argc, char **argv)
+enum status cmd_memory(int argc, char **argv, struct arena *a)
 {
     struct options o = {.phase = "step", .rows = 12};
     const struct opt options[] = {
@@ -148,9 +133,6 @@ enum status cmd_memory(int argc, char **argv)
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(check(&o, &v));
     if (o.svg) TRY(own_check_writable(o.svg, OWN_PICTURE));
-    TRY(planned_read(&p, argc, argv, o.vocab));
-    p.tuning_file = o.tuning;
-    enum status st = run(&p, &v, &o);
-    planned_release(&p);
-    return st;
+    TRY(planned_read(&p, argc, argv, o.vocab, o.tuning, a));
+    return run(&p, &v, &o, a);
 }

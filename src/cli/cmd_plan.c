@@ -1,7 +1,5 @@
 /* strobe plan CONFIG: prints the kernels of a training step in order, without running them. */
 #include "base/json.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/facts.h"
@@ -10,7 +8,6 @@
 #include "view/launches_view.h"
 
 #include <jansson.h>
-#include <stdio.h>
 
 static void print_head(struct planned *p, struct str *s)
 {
@@ -78,8 +75,8 @@ static enum status print_occupancy(struct planned *p, bool json, struct str *s)
     struct step_launches all;
     struct sheet sheet;
     struct table_form form = {0};
-    TRY(step_launches_of(&p->program, &all, &p->arena));
-    launches_sheet(&all, p->program.target, &sheet, &p->arena);
+    TRY(step_launches_of(&p->program, &all, p->arena));
+    launches_sheet(&all, p->program.target, &sheet, p->arena);
     if (json) {
         json_print(sheet_json(&sheet), s);
     } else {
@@ -90,7 +87,7 @@ static enum status print_occupancy(struct planned *p, bool json, struct str *s)
     return ST_OK;
 }
 
-enum status cmd_plan(int argc, char **argv)
+enum status cmd_plan(int argc, char **argv, struct arena *a)
 {
     const char *backend = NULL, *tuning = NULL;
     bool json = false, summary = false, occupancy = false;
@@ -110,22 +107,17 @@ enum status cmd_plan(int argc, char **argv)
     };
     struct planned p;
     struct str s = {0};
-    enum status st = ST_OK;
     TRY(opt_parse(options, &argc, argv, config_is_key));
     if (occupancy && summary)
         return fail(ST_USAGE, "--occupancy and --summary exclude each other; leave one out");
-    TRY(planned_read(&p, argc, argv, vocab));
-    p.tuning_file = tuning;
-    TRY_OUT(st, planned_train(&p, backend));
+    TRY(planned_read(&p, argc, argv, vocab, tuning, a));
+    TRY(planned_train(&p, backend));
     if (occupancy)
-        TRY_OUT(st, print_occupancy(&p, json, &s));
+        TRY(print_occupancy(&p, json, &s));
     else if (json)
         print_json(&p, &s);
     else
         print_text(&p, summary, &s);
-    fputs(str_text(&s), stdout);
-out:
-    str_release(&s);
-    planned_release(&p);
-    return st;
+    command_print(&s);
+    return ST_OK;
 }

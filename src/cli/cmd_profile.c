@@ -1,12 +1,9 @@
 /* strobe profile CONFIG: where the time of a training step goes. */
 #include "base/interrupt.h"
-#include "base/log.h"
 #include "base/own.h"
-#include "base/str.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/planned.h"
-#include "cli/turns.h"
 #include "cli/variants.h"
 #include "cli/version.h"
 #include "engine/device.h"
@@ -17,7 +14,6 @@
 #include "view/ceilings.h"
 #include "view/profile_table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { TRACE_MOST_MIB = 4096, TRACE_MIB = 1 << 20 };
@@ -117,13 +113,6 @@ static enum status keep(const struct profile *p, const struct options *o, struct
     return ST_OK;
 }
 
-/* Names the process among those that take turns. */
-static const char *prefix_of(const char *dir, struct arena *a)
-{
-    const char *slash = strrchr(dir, '/');
-    return arena_printf(a, "%s: ", slash ? slash + 1 : dir);
-}
-
 static enum status run(int argc, char **argv, struct options *o, struct arena *a)
 {
     struct planned planned = {0};
@@ -132,54 +121,45 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct engine e;
     struct profile p;
     struct str s = {0};
-    TRY(planned_read(&planned, argc, argv, o->vocab));
+    TRY(planned_read(&planned, argc, argv, o->vocab, NULL, a));
     const struct config *c = &planned.config;
-    if (o->run.turns) log_set_prefix(prefix_of(c->train.out_dir, a));
-    enum status st = ST_OK;
-    TRY_OUT(st, isa_limit(c->plan.isa));
-    TRY_OUT(st, device_of(c, &device));
+    if (o->run.turns) log_set_prefix(arena_printf(a, "%s: ", command_last_part(c->train.out_dir)));
+    TRY(isa_limit(c->plan.isa));
+    TRY(device_of(c, &device));
     if (o->table.occupancy && !device.backend->launches)
-        TRY_OUT(st, fail(ST_USAGE, "--occupancy is of the multiprocessors of a GPU: leave it out, "
-                                   "or add --device=cuda"));
-    TRY_OUT(st, random_step_check(c, planned.vocab, EXTENT_STEP));
-    if (!o->form.json) TRY_OUT(st, check_folder(c->train.out_dir, a));
+        return fail(ST_USAGE, "--occupancy is of the multiprocessors of a GPU: leave it out, or "
+                              "add --device=cuda");
+    TRY(random_step_check(c, planned.vocab, EXTENT_STEP));
+    if (!o->form.json) TRY(check_folder(c->train.out_dir, a));
     crew_set_threads(c); /* the peaks are those of one rank */
-    TRY_OUT(st, ceilings_get(&m, &device, a));
+    TRY(ceilings_get(&m, &device, a));
     o->run.machine = &m;
     if (!o->steps_given && device.backend->host_memory) o->run.least_ms = LEAST_MS;
     o->run.warmup = device.backend->host_memory ? WARMUP_HOST : WARMUP_DEVICE;
-    TRY_OUT(st, measure(c, planned.vocab, o, &e, &p, a));
+    TRY(measure(c, planned.vocab, o, &e, &p, a));
     p.command = o->command;
     p.commit = version_commit;
     print(&p, o, planned_words(&planned), a, &s);
-    if (!o->form.json) st = keep(&p, o, &s, a);
-    fputs(str_text(&s), stdout);
+    enum status st = o->form.json ? ST_OK : keep(&p, o, &s, a);
+    command_print(&s);
     if (st == ST_OK && p.interrupted)
         st = fail(ST_INTERRUPTED, "stopped: the profile covers %d measured step%s of %d", p.steps,
                   p.steps == 1 ? "" : "s", p.wanted);
     engine_close(&e);
-out:
-    str_release(&s);
-    planned_release(&planned);
     return st;
 }
 
 /* --- several values of a key ------------------------------------------------------------------ */
 
 /* The command line of one profile: the words of the user, but lists and the form of the output. */
-static char **words_of(const struct variants *all, int variant, int argc, char *const *argv,
+static char **words_of(const struct variants *v, int i, int argc, char *const *argv,
                        struct arena *a)
 {
-    const struct variant *v = &all->variant[variant];
-    char **word = ARENA_NEW(a, char *, argc + BENCH_AXES + 4);
+    char **word = ARENA_NEW(a, char *, argc);
     int words = 0;
-    word[words++] = "strobe";
-    word[words++] = "profile";
-    for (int i = 0; i < argc; i++)
-        if (!bench_is_list(argv[i]) && strcmp(argv[i], "--json") != 0) word[words++] = argv[i];
-    for (int i = 0; i < all->grid.axes; i++) word[words++] = v->word[i];
-    word[words++] = arena_printf(a, "--out_dir=%s", v->dir);
-    return word;
+    for (int k = 0; k < argc; k++)
+        if (!bench_is_list(argv[k]) && strcmp(argv[k], "--json") != 0) word[words++] = argv[k];
+    return variants_words(v, i, "profile", word, words, a);
 }
 
 /* Plans all variants, and has the ceilings of their devices measured, which all of them use. */
@@ -204,17 +184,14 @@ static enum status plan_variants(struct variants *v, struct arena *a)
 static enum status profile_variants(const struct variants *v, int argc, char *const *argv,
                                     struct arena *a)
 {
-    struct turns_of of[VARIANTS_MOST];
+    struct job job[VARIANTS_MOST];
     for (int i = 0; i < v->n; i++)
-        of[i] = (struct turns_of){words_of(v, i, argc, argv, a), v->variant[i].name};
-    bool together = variants_fit(v);
-    if (!together)
+        job[i] = (struct job){words_of(v, i, argc, argv, a), v->variant[i].name};
+    struct jobs_options o = {.in_turns = variants_fit(v), .warm = 1, .quiet = true};
+    if (!o.in_turns)
         log_info("the variants do not fit in memory together: they are profiled one after the "
                  "other, so a drift of the machine between them does not cancel");
-    enum status st = ST_OK;
-    if (together) st = turns_run(of, v->n, 1, true, a);
-    for (int i = 0; i < v->n && !together && st == ST_OK; i++)
-        st = child_run(of[i].words, of[i].name, true);
+    enum status st = jobs_run(job, v->n, &o, a);
     if (st == ST_OK && interrupt_noted())
         st = fail(ST_INTERRUPTED, "stopped before all variants were profiled; repeat the command");
     return st;
@@ -236,7 +213,7 @@ static enum status run_variants(int argc, char **argv, int all, char *const *giv
     for (int i = 0; i < v.n; i++) word[words++] = arena_strdup(a, v.variant[i].dir);
     if (form->json) word[words++] = "--json";
     if (form->markdown) word[words++] = "--markdown";
-    return cmd_report(words, word);
+    return cmd_report(words, word, a);
 }
 
 static enum status find_by(const char *word, enum profile_by *ret)
@@ -259,14 +236,7 @@ static enum status find_phase(const char *word, unsigned *ret)
     return fail(ST_USAGE, "--phase must be forward, backward, update or step; found %s", word);
 }
 
-static enum status within(const char *option, int64_t given, int64_t least, int64_t most)
-{
-    if (given >= least && given <= most) return ST_OK;
-    return fail(ST_USAGE, "--%s must be %lld to %lld; found %lld", option, (long long)least,
-                (long long)most, (long long)given);
-}
-
-static enum status profile(int argc, char **argv, struct arena *a)
+enum status cmd_profile(int argc, char **argv, struct arena *a)
 {
     struct options o = {.command = command_text("profile", argc, argv, a)};
     const char *phase = "step", *by = "kernel";
@@ -305,23 +275,15 @@ static enum status profile(int argc, char **argv, struct arena *a)
     o.steps_given = steps != UNSET;
     o.run.turns = turns == TURN_NONE ? 0 : (int)turns;
     if (!o.steps_given) steps = o.run.turns ? STEPS_IN_TURNS : STEPS;
-    TRY(within("steps", steps, 1, STEPS_MOST));
-    TRY(within("limit", limit, 0, SECONDS_MOST));
-    TRY(within("rows", rows, 0, ROWS_MOST));
-    TRY(within("trace-steps", traced, 0, STEPS_MOST));
-    TRY(within("trace-limit", trace_limit, 1, TRACE_MOST_MIB));
+    TRY(command_within("steps", steps, 1, STEPS_MOST));
+    TRY(command_within("limit", limit, 0, SECONDS_MOST));
+    TRY(command_within("rows", rows, 0, ROWS_MOST));
+    TRY(command_within("trace-steps", traced, 0, STEPS_MOST));
+    TRY(command_within("trace-limit", trace_limit, 1, TRACE_MOST_MIB));
     o.trace = (struct trace_options){(int)traced, trace_limit * TRACE_MIB};
     o.run.steps = (int)steps;
     o.run.limit_ms = 1e3 * (double)limit;
     o.table.rows = (int)rows;
     if (variants_wanted(argc, argv)) return run_variants(argc, argv, all, given, &o.form, a);
     return run(argc, argv, &o, a);
-}
-
-enum status cmd_profile(int argc, char **argv)
-{
-    struct arena a = {0};
-    enum status st = profile(argc, argv, &a);
-    arena_release(&a);
-    return st;
 }

@@ -1,7 +1,4 @@
 /* strobe report RUN...: tables, verdicts and a page about runs, profiles and benchmark results. */
-#include "base/log.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "present/table_form.h"
 #include "report/report.h"
@@ -57,7 +54,7 @@ static enum status run(char *const *words, int n, const struct options *o, struc
     return o->baseline ? conclude(r.gate) : ST_OK;
 }
 
-enum status cmd_report(int argc, char **argv)
+enum status cmd_report(int argc, char **argv, struct arena *a)
 {
     struct options o = {0};
     const struct opt table[] = {
@@ -78,12 +75,9 @@ enum status cmd_report(int argc, char **argv)
     TRY(table_form_check(&o.form));
     if (o.junit && !o.baseline)
         return fail(ST_USAGE, "--junit needs --baseline=RUN, which the others are held against");
-    struct arena a = {0};
-    char **words = ARENA_NEW(&a, char *, argc + 1);
+    char **words = ARENA_NEW(a, char *, argc + 1);
     int n = 0;
-    if (o.baseline) words[n++] = arena_strdup(&a, o.baseline);
+    if (o.baseline) words[n++] = arena_strdup(a, o.baseline);
     for (int i = 0; i < argc; i++) words[n++] = argv[i];
-    enum status st = run(words, n, &o, &a);
-    arena_release(&a);
-    return st;
+    return run(words, n, &o, a);
 }

@@ -1,7 +1,4 @@
 /* strobe sample: generates text with a checkpoint. */
-#include "base/log.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/run_word.h"
@@ -146,7 +143,7 @@ static enum status use_tokenizer(struct saved_run *s, const char *word, struct a
     return ST_OK;
 }
 
-enum status cmd_sample(int argc, char **argv)
+enum status cmd_sample(int argc, char **argv, struct arena *a)
 {
     const char *tokenizer = NULL;
     bool best = false, json = false, cache = true;
@@ -162,11 +159,8 @@ enum status cmd_sample(int argc, char **argv)
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
-    struct arena a = {0};
     struct saved_run s;
-    enum status st = run_word_open(&s, argc, argv, "sample", best, &a);
-    if (st == ST_OK && tokenizer) st = use_tokenizer(&s, tokenizer, &a);
-    if (st == ST_OK) st = sample(&s, cache, json, &a);
-    arena_release(&a);
-    return st;
+    TRY(run_word_open(&s, argc, argv, "sample", best, a));
+    if (tokenizer) TRY(use_tokenizer(&s, tokenizer, a));
+    return sample(&s, cache, json, a);
 }

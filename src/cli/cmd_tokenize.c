@@ -1,9 +1,6 @@
 /* strobe tokenize, strobe detokenize: text to the ids of a tokenizer, and back. */
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/log.h"
-#include "base/opt.h"
-#include "base/str.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "data/tokenizers.h"
@@ -85,22 +82,20 @@ static enum status open_and_run(const struct words *w, const char *what,
 }
 
 static enum status transcode(const char *what, const struct opt *options, struct words *w, int argc,
-                             char **argv, enum status (*work)(const struct transcode *t))
+                             char **argv, enum status (*work)(const struct transcode *t),
+                             struct arena *a)
 {
     TRY(opt_parse(options, &argc, argv, NULL));
     if (argc > 1) return fail(ST_USAGE, "name one file only; found %s and %s", argv[0], argv[1]);
     if (argc && strcmp(argv[0], "-") != 0) w->file = argv[0];
-    struct arena a = {};
-    enum status st = open_and_run(w, what, work, &a);
-    arena_release(&a);
-    return st;
+    return open_and_run(w, what, work, a);
 }
 
 static const char tokenizer_help[] =
     "gpt2; or a folder with tokenizer.json, or with vocab.json and merges.txt; or a file of "
     "tiktoken's ranks; bytes: each byte is a token";
 
-enum status cmd_tokenize(int argc, char **argv)
+enum status cmd_tokenize(int argc, char **argv, struct arena *a)
 {
     struct words w = {};
     const struct opt options[] = {
@@ -113,10 +108,10 @@ enum status cmd_tokenize(int argc, char **argv)
          "<|endoftext|> and the like in the text become these tokens; else they are text"},
         {},
     };
-    return transcode("tokenize", options, &w, argc, argv, tokenize);
+    return transcode("tokenize", options, &w, argc, argv, tokenize, a);
 }
 
-enum status cmd_detokenize(int argc, char **argv)
+enum status cmd_detokenize(int argc, char **argv, struct arena *a)
 {
     struct words w = {};
     const struct opt options[] = {
@@ -126,5 +121,5 @@ enum status cmd_detokenize(int argc, char **argv)
         {"raw", OPT_FLAG, &w.raw, NULL, "read ids as strobe tokenize --raw writes them"},
         {},
     };
-    return transcode("detokenize", options, &w, argc, argv, detokenize);
+    return transcode("detokenize", options, &w, argc, argv, detokenize, a);
 }

@@ -4,10 +4,7 @@
 #include "base/file.h"
 #include "base/isa.h"
 #include "base/load.h"
-#include "base/log.h"
-#include "base/opt.h"
 #include "base/shell.h"
-#include "base/str.h"
 #include "base/threads.h"
 #include "base/visible.h"
 #include "cli/command.h"
@@ -134,17 +131,11 @@ static void print_gauges(const struct run_summary *r)
     str_release(&s);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static void print_after(const struct trainer *t)
 {
     const struct run_summary *r = &t->summary;
     char speed[32], loss[32], wall[WALL_TEXT];
-    if (t->turns != TURN_NONE) printf("%s: ", base_name(t->config->train.out_dir));
+    if (t->turns != TURN_NONE) printf("%s: ", command_last_part(t->config->train.out_dir));
     int64_t done = t->iter - t->begun;
     printf("%lld iteration%s", (long long)done, done == 1 ? "" : "s");
     if (isfinite(r->ms_median))
@@ -199,10 +190,7 @@ static void gather_device(struct environment *e, const struct device *d, struct 
 
 static void gather(struct environment *e, const struct config *c, struct arena *a)
 {
-    environment_gather(e, a);
-    e->version = version_number;
-    e->commit = version_commit;
-    e->mode = version_mode;
+    command_environment(e, a);
     e->threads = (int)threads_count();
     e->isa = isa_words[isa_used()];
     struct device d;
@@ -277,20 +265,18 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
     t->ranks = r->ranks; /* trainer_close ends them */
     r->ranks = (struct crew){0};
     bool by_mpirun = false;
-    enum status st = ranks_count(&t->ranks, c, asks_for_ranks(r));
-    if (st == ST_OK) st = needs_mpirun(r, c, &by_mpirun);
+    enum status st;
+    TRY_OUT(st, ranks_count(&t->ranks, c, asks_for_ranks(r)));
+    TRY_OUT(st, needs_mpirun(r, c, &by_mpirun));
     if (by_mpirun) {
         trainer_close(t);
         return mpirun_run(c->ranks.count, a);
     }
     crew_set_threads(c);
-    if (st == ST_OK) st = isa_limit(c->plan.isa);
-    if (st == ST_OK) st = device_choose(c, t->before, r->turns == TURN_NONE);
-    if (st != ST_OK) {
-        trainer_close(t);
-        return st;
-    }
-    if (r->turns != TURN_NONE) log_set_prefix(arena_printf(a, "%s: ", base_name(c->train.out_dir)));
+    TRY_OUT(st, isa_limit(c->plan.isa));
+    TRY_OUT(st, device_choose(c, t->before, r->turns == TURN_NONE));
+    if (r->turns != TURN_NONE)
+        log_set_prefix(arena_printf(a, "%s: ", command_last_part(c->train.out_dir)));
     gather(&environment, c, a);
     TRY(trainer_begin(t, c, &environment));
     if (t->finished) {
@@ -326,6 +312,7 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
                      "--init_from=resume --max_iters=N",
                      shell_word(c->train.out_dir, a));
     }
+out:
     trainer_close(t);
     return st;
 }
@@ -372,7 +359,7 @@ static enum status run_request(struct request *r, struct arena *a)
     return train(&t, r, &c, a);
 }
 
-enum status cmd_train(int argc, char **argv)
+enum status cmd_train(int argc, char **argv, struct arena *a)
 {
     struct request r = {.turns = TURN_NONE};
     const struct opt options[] = {
@@ -387,14 +374,11 @@ enum status cmd_train(int argc, char **argv)
     r.word = argv;
     r.run = find_run(argc, argv);
     if (r.run < 0) go_without_config(&r);
-    struct arena a = {0};
     struct ranks_program program = {
-        arena_printf(&a, "%s %s %s", version_number, version_commit, version_mode),
-        mpirun_words(&a)};
+        arena_printf(a, "%s %s %s", version_number, version_commit, version_mode), mpirun_words(a)};
     enum status st = ranks_join(&r.ranks, &program);
     if (st == ST_OK && r.ranks.communicator) mpirun_greet();
-    if (st == ST_OK) st = run_request(&r, &a);
+    if (st == ST_OK) st = run_request(&r, a);
     crew_close(&r.ranks);
-    arena_release(&a);
     return st;
 }

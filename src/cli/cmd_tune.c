@@ -1,6 +1,4 @@
 /* strobe tune CONFIG...: measures the variants of all matmuls and fills the tuning table. */
-#include "base/log.h"
-#include "base/str.h"
 #include "cli/command.h"
 #include "cli/planned.h"
 #include "engine/device.h"
@@ -60,28 +58,26 @@ static void print(const struct program *program, const char *config, const struc
 }
 
 /* All graphs of a training run. `words`: a file, overrides. --remake deletes the table first. */
-static enum status tune_config(char **words, int n, const struct options *o, bool first)
+static enum status tune_config(char **words, int n, const struct options *o, bool first,
+                               struct arena *a)
 {
     struct planned p;
     struct program program;
     struct target target;
-    enum status st = ST_OK;
-    TRY(planned_read(&p, n, words, o->vocab));
-    TRY_OUT(st, check(&p.config, &target));
-    const char *path = tuning_path(target.name, &p.arena);
+    TRY(planned_read(&p, n, words, o->vocab, NULL, a));
+    TRY(check(&p.config, &target));
+    const char *path = tuning_path(target.name, a);
     if (o->remake && first && path) unlink(path);
     unsigned kinds = memory_kinds(&p.config, EXTENT_STEP);
     if (model_def(&p.config.model)->trained)
         kinds |= 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
-    TRY_OUT(st, tune(&p, kinds, &target, &program, &p.arena));
+    TRY(tune(&p, kinds, &target, &program, a));
     print(&program, words[0], o);
     if (path) log_info("the table of %s is %s", target.name, path);
-out:
-    planned_release(&p);
-    return st;
+    return ST_OK;
 }
 
-enum status cmd_tune(int argc, char **argv)
+enum status cmd_tune(int argc, char **argv, struct arena *a)
 {
     struct options o = {.remake = false};
     const struct opt options[] = {
@@ -91,19 +87,15 @@ enum status cmd_tune(int argc, char **argv)
         {0},
     };
     TRY(opt_parse(options, &argc, argv, config_is_key));
-    struct arena a = {0};
-    char **words = ARENA_NEW(&a, char *, argc + 1);
+    char **words = ARENA_NEW(a, char *, argc + 1);
     int overrides = 0, configs = 0;
-    enum status st = ST_OK;
     for (int i = 0; i < argc; i++)
         if (config_is_override(argv[i])) words[++overrides] = argv[i];
     for (int i = 0; i < argc; i++) {
         if (config_is_override(argv[i])) continue;
         words[0] = argv[i];
-        TRY_OUT(st, tune_config(words, overrides + 1, &o, configs++ == 0));
+        TRY(tune_config(words, overrides + 1, &o, configs++ == 0, a));
     }
-    if (!configs) st = fail(ST_USAGE, "give the configuration whose matmuls are to be measured");
-out:
-    arena_release(&a);
-    return st;
+    if (configs) return ST_OK;
+    return fail(ST_USAGE, "give the configuration whose matmuls are to be measured");
 }

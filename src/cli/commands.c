@@ -2,9 +2,9 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/str.h"
 #include "cli/version.h"
 #include "config/config.h"
+#include "engine/environment.h"
 #include "present/sheet.h"
 #include "present/table_form.h"
 #include "train/origin.h"
@@ -169,10 +169,11 @@ static bool is_measuring(const struct command *c)
     return false;
 }
 
-static enum status run_until_stopped(const struct command *c, int argc, char **argv)
+static enum status run_until_stopped(const struct command *c, int argc, char **argv,
+                                     struct arena *a)
 {
     interrupt_catch();
-    enum status st = c->run(argc, argv);
+    enum status st = c->run(argc, argv, a);
     if (st == ST_OK && interrupt_noted() && interrupt_noted() != SIGPIPE)
         st = fail(ST_INTERRUPTED, "stopped: the results are those of what was measured so far");
     interrupt_release();
@@ -182,12 +183,19 @@ static enum status run_until_stopped(const struct command *c, int argc, char **a
 enum status command_run(const struct command *c, int argc, char **argv)
 {
     struct arena a = {0};
-    enum status st = is_measuring(c) ? run_until_stopped(c, join_words(argc, argv, &a), argv)
-                                     : c->run(join_words(argc, argv, &a), argv);
+    int words = join_words(argc, argv, &a);
+    enum status st =
+        is_measuring(c) ? run_until_stopped(c, words, argv, &a) : c->run(words, argv, &a);
     arena_release(&a);
     if (st != ST_HELP) return st;
     print_help(c);
     return ST_OK;
+}
+
+enum status command_options(const char *name, const struct opt *options, int argc, char **argv)
+{
+    TRY(opt_parse(options, &argc, argv, NULL));
+    return argc ? fail(ST_USAGE, "%s takes only options; found %s", name, argv[0]) : ST_OK;
 }
 
 /* `path` if it exists, else the copy in PREFIX/share/strobe (the program is in PREFIX/bin). */
@@ -284,6 +292,19 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
     return follow_origin(c, path, argc, argv, a);
 }
 
+const char *command_last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+enum status command_within(const char *option, int64_t given, int64_t least, int64_t most)
+{
+    if (given >= least && given <= most) return ST_OK;
+    return fail(ST_USAGE, "--%s must be %lld to %lld; found %lld", option, (long long)least,
+                (long long)most, (long long)given);
+}
+
 enum status command_read_size(const char *option, const char *text, int64_t *ret)
 {
     if (!text || (str_read_bytes(text, ret) && *ret >= 1)) return ST_OK;
@@ -302,6 +323,14 @@ void command_print_json(struct json_t *j)
     struct str s = {0};
     json_print(j, &s);
     command_print(&s);
+}
+
+void command_environment(struct environment *e, struct arena *a)
+{
+    environment_gather(e, a);
+    e->version = version_number;
+    e->commit = version_commit;
+    e->mode = version_mode;
 }
 
 enum status command_name_machine(struct sheet *s, const struct device *d, const char *command,

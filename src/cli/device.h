@@ -12,8 +12,20 @@ struct config;
         "device", OPT_TEXT, (word), "NAME", "cpu, cuda or cuda:N (auto: a GPU if there is one)" \
     }
 
+/* Where a command without a configuration measures, as the options --device, --isa and --threads
+ * say; NULL, 0: not given. */
+struct place {
+    const char *device, *isa;
+    int64_t threads;
+};
+/* Checks the threads and applies the instruction set. */
+enum status place_check(const struct place *p);
+/* The same, finds the device, and applies the threads. */
+enum status place_open(const struct place *p, struct device *ret);
 /* Finds the device; NULL: auto. */
 enum status device_of_word(const char *word, struct device *ret);
+/* The memory that is free now, but for a tenth, which is left to other users; -1: unknown. */
+int64_t device_room(const struct device *d);
 /* Finds the device of a configuration and applies its number of threads and instruction set. */
 enum status device_prepare(const struct config *c, struct device *ret);
 

@@ -18,24 +18,14 @@ enum { WAIT_MS = 50 };
 struct probing {
     const char *name;
     int fd;
-    pid_t pid;
     struct probe_note last;
     char size[256]; /* of the last launch; empty: there was none */
     bool runs;      /* it is under way */
     int64_t since_ns;
     double limit_s;
     bool endless;
+    int64_t over_ns; /* when the notes ended */
 };
-
-char **lab_with_word(char **words, char *more, struct arena *a)
-{
-    int n = 0;
-    while (words[n]) n++;
-    char **ret = ARENA_NEW(a, char *, n + 2);
-    memcpy(ret, words, (size_t)n * sizeof *ret);
-    ret[n] = more;
-    return ret;
-}
 
 /* Takes notes until the last one, the end of the process, or the end of the time. */
 static enum status listen(struct probing *p)
@@ -58,18 +48,12 @@ static enum status listen(struct probing *p)
     }
 }
 
-/* Waits for the end of the process, by force if need be; its state as waitpid gives it. */
-static int end(const struct probing *p)
+/* Whether the process has had the time to end. */
+static bool must_end(void *user)
 {
     enum { PATIENCE_MS = 5000 };
-    int state = 0;
-    if (p->endless || interrupt_noted()) kill(p->pid, SIGKILL);
-    int64_t begin = clock_ns();
-    while (waitpid(p->pid, &state, WNOHANG) == 0) {
-        if (clock_ms(begin, clock_ns()) > PATIENCE_MS) kill(p->pid, SIGKILL);
-        usleep(1000);
-    }
-    return state;
+    const struct probing *p = user;
+    return p->endless || interrupt_noted() || clock_ms(p->over_ns, clock_ns()) > PATIENCE_MS;
 }
 
 /* The process is gone without a last note. */
@@ -112,16 +96,16 @@ enum status lab_probe(char **words, const char *name, double limit_s, const char
 {
     struct probing p = {.name = name, .limit_s = limit_s, .fd = -1, .last.what = PROBE_RETURNED};
     int theirs;
-    char **with = lab_with_word(words, arena_printf(a, "--probe=%d", TURN_FD), a);
+    struct job job = {job_with_word(words, arena_printf(a, "--probe=%d", TURN_FD), a), name};
     TRY(turn_open(&p.fd, &theirs));
     struct child child;
-    enum status st = child_start(&child, with, name, CHILD_TO_STDERR, theirs);
+    enum status st = child_start(&child, &job, CHILD_TO_STDERR, theirs);
     close(theirs);
-    p.pid = child.pid;
     p.since_ns = clock_ns();
     if (st == ST_OK) {
         st = listen(&p);
-        int state = end(&p);
+        p.over_ns = clock_ns();
+        int state = child_wait(&child, must_end, &p);
         if (st == ST_OK) st = conclude(&p, state, ret_left_out, a);
     }
     close(p.fd);
@@ -139,37 +123,34 @@ enum status lab_watched_open(int fd, struct lab_watched **ret)
     return ST_OK;
 }
 
-/* Waits for the end of the process, by force if a call exceeds the limit: *ret_endless. */
-static int wait_watched(const struct child *c, const struct lab_watched *w, double limit_s,
-                        bool *ret_endless)
+/* The parent's view of it. */
+struct watching {
+    const struct lab_watched *shared;
+    double limit_s;
+    int64_t ended_ns; /* when the run had ended; 0: not yet */
+    bool endless;     /* a call exceeded the limit */
+};
+
+/* Whether a call exceeds the limit, or the process does not end although its run has. */
+static bool is_late(void *user)
 {
-    enum { PATIENCE_MS = 2000 }; /* after the run has ended */
-    int state = 0;
-    int64_t ended_ns = 0;
-    bool stopped = false;
-    *ret_endless = false;
-    while (waitpid(c->pid, &state, WNOHANG) == 0) {
-        int64_t since = w->since_ns;
-        if (w->ended && !ended_ns) ended_ns = clock_ns();
-        if (ended_ns && clock_ms(ended_ns, clock_ns()) > PATIENCE_MS) kill(c->pid, SIGKILL);
-        bool late = since && clock_ms(since, clock_ns()) > 1e3 * limit_s;
-        if (interrupt_noted() && !stopped) child_stop(c);
-        stopped = interrupt_noted();
-        if (late) kill(c->pid, SIGKILL);
-        *ret_endless |= late && !stopped;
-        usleep(1000 * WAIT_MS);
-    }
-    return state;
+    enum { PATIENCE_MS = 2000 };
+    struct watching *w = user;
+    int64_t since = w->shared->since_ns, now = clock_ns();
+    if (w->shared->ended && !w->ended_ns) w->ended_ns = now;
+    bool late = since && clock_ms(since, now) > 1e3 * w->limit_s;
+    w->endless |= late && !interrupt_noted();
+    return late || (w->ended_ns && clock_ms(w->ended_ns, now) > PATIENCE_MS);
 }
 
 static enum status run_watched(char **words, const char *name, double limit_s, int fd,
                                struct lab_watched *w, const char **ret, struct arena *a)
 {
     struct child child;
-    bool endless;
-    TRY(child_start(&child, words, name, CHILD_TO_STDOUT, fd));
-    int state = wait_watched(&child, w, limit_s, &endless);
-    if (endless)
+    struct watching watching = {.shared = w, .limit_s = limit_s};
+    TRY(child_start(&child, &(struct job){words, name}, CHILD_TO_STDOUT, fd));
+    int state = child_wait(&child, is_late, &watching);
+    if (watching.endless)
         *ret = arena_printf(a, "a later call of it had not ended after %g s (--limit)", limit_s);
     else if (interrupt_noted())
         return fail(ST_INTERRUPTED, "stopped while %s was timed", name);
@@ -188,7 +169,7 @@ static enum status run_watched(char **words, const char *name, double limit_s, i
 enum status lab_watch(char **words, const char *name, double limit_s, const char **ret_left_out,
                       struct arena *a)
 {
-    char **with = lab_with_word(words, arena_printf(a, "--watched=%d", TURN_FD), a);
+    char **with = job_with_word(words, arena_printf(a, "--watched=%d", TURN_FD), a);
     struct lab_watched *w = NULL;
     *ret_left_out = NULL;
     int fd = memfd_create("strobe", MFD_CLOEXEC);

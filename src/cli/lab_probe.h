@@ -5,9 +5,6 @@
 
 #include "base/arena.h"
 
-/* The words of a command line, NULL-terminated, with one more; in `a`. */
-char **lab_with_word(char **words, char *more, struct arena *a);
-
 /* `words` are the command line of the process, NULL-terminated; --probe=FD is added; on a CPU the
  * caller has added --library=PATH. A launch may take `limit_s` seconds. *ret_left_out: what the
  * kernel does that it may not do, in a sentence; NULL: nothing was found. A failure is not the

@@ -1,7 +1,6 @@
 #include "cli/planned.h"
 
 #include "backend/backend.h"
-#include "base/log.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "data/dataset.h"
@@ -35,18 +34,16 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
     return ST_OK;
 }
 
-enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab)
+enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab,
+                         const char *tuning, struct arena *a)
 {
-    *p = (struct planned){0};
-    enum status st = ST_OK;
-    TRY_OUT(st, command_read_config(&p->config, argc, argv, true, &p->arena));
-    TRY_OUT(st, model_check(&p->config));
-    TRY_OUT(st, device_choose(&p->config, NULL, false));
-    TRY_OUT(st, planned_vocabulary(&p->config, vocab, &p->vocab, &p->arena));
+    *p = (struct planned){.arena = a, .tuning_file = tuning};
+    TRY(command_read_config(&p->config, argc, argv, true, a));
+    TRY(model_check(&p->config));
+    TRY(device_choose(&p->config, NULL, false));
+    TRY(planned_vocabulary(&p->config, vocab, &p->vocab, a));
     threads_set(p->config.plan.threads);
-out:
-    if (st != ST_OK) planned_release(p);
-    return st;
+    return ST_OK;
 }
 
 /* The target of the device that the file was measured on. */
@@ -57,7 +54,7 @@ static enum status read_tuning(struct planned *p, const struct backend *b, struc
                     p->tuning_file, b->name);
     if (p->config.plan.tune == TUNE_OFF)
         return fail(ST_USAGE, "--tuning=%s and --tune=off exclude each other", p->tuning_file);
-    TRY(tuning_read(p->tuning_file, &p->tuning, &p->arena));
+    TRY(tuning_read(p->tuning_file, &p->tuning, p->arena));
     *ret = p->tuning.target;
     ret->backend = b;
     return ST_OK;
@@ -76,7 +73,7 @@ static enum status find_target(struct planned *p, const char *backend, struct ta
         *ret_tuning = &p->tuning;
         return ST_OK;
     }
-    return tune_target(&p->config, backend, ret, ret_tuning, &p->arena);
+    return tune_target(&p->config, backend, ret, ret_tuning, p->arena);
 }
 
 enum status planned_plan(struct planned *p, unsigned kinds, const char *backend)
@@ -84,7 +81,7 @@ enum status planned_plan(struct planned *p, unsigned kinds, const char *backend)
     struct target target;
     const struct tuning *tuning;
     TRY(find_target(p, backend, &target, &tuning));
-    return program_compile(&p->program, &p->config, p->vocab, &target, tuning, kinds, &p->arena);
+    return program_compile(&p->program, &p->config, p->vocab, &target, tuning, kinds, p->arena);
 }
 
 enum status planned_graph(struct planned *p, enum graph_kind kind, const char *after)
@@ -93,17 +90,12 @@ enum status planned_graph(struct planned *p, enum graph_kind kind, const char *a
     const struct tuning *tuning;
     TRY(find_target(p, NULL, &target, &tuning));
     return program_compile_to(&p->program, &p->config, p->vocab, &target, tuning, kind, after,
-                              &p->arena);
+                              p->arena);
 }
 
 enum status planned_train(struct planned *p, const char *backend)
 {
     return planned_plan(p, memory_kinds(&p->config, EXTENT_STEP), backend);
-}
-
-void planned_release(struct planned *p)
-{
-    arena_release(&p->arena);
 }
 
 const char *planned_words(struct planned *p)
@@ -112,15 +104,15 @@ const char *planned_words(struct planned *p)
     const struct config *c = &p->config;
     const char *words = "", *gap = "";
     if (c->model.kind != MODEL_GPT) {
-        words = arena_printf(&p->arena, "model=%s", model_words[c->model.kind]);
+        words = arena_printf(p->arena, "model=%s", model_words[c->model.kind]);
         gap = " ";
     }
     for (int i = 0; i < COUNT_OF(keys); i++, gap = " ")
-        words = arena_printf(&p->arena, "%s%s%s=%s", words, gap, keys[i],
-                             config_value_text(c, keys[i], &p->arena));
+        words = arena_printf(p->arena, "%s%s%s=%s", words, gap, keys[i],
+                             config_value_text(c, keys[i], p->arena));
     if (c->plan.recompute != RECOMPUTE_NONE)
-        words = arena_printf(&p->arena, "%s recompute=%s", words,
-                             config_value_text(c, "recompute", &p->arena));
-    return p->vocab ? arena_printf(&p->arena, "%s vocabulary=%lld", words, (long long)p->vocab)
+        words = arena_printf(p->arena, "%s recompute=%s", words,
+                             config_value_text(c, "recompute", p->arena));
+    return p->vocab ? arena_printf(p->arena, "%s vocabulary=%lld", words, (long long)p->vocab)
                     : words;
 }

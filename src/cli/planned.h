@@ -13,7 +13,7 @@
     }
 
 struct planned {
-    struct arena arena;
+    struct arena *arena;
     struct config config;
     int64_t vocab;
     /* --tuning: compile for the device of this file, with its table; NULL: this machine's */
@@ -26,15 +26,16 @@ struct planned {
  * usual size for its name, with a message. *ret is 0 for a model that reads no text. */
 enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *ret,
                                struct arena *a);
-/* Reads and checks the remaining arguments: CONFIG and overrides. `vocab` as above. */
-enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab);
+/* Reads and checks the remaining arguments: CONFIG and overrides. `vocab` as above; `tuning`: the
+ * file, NULL: none. Results live in `a`. */
+enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab,
+                         const char *tuning, struct arena *a);
 /* Compiles the graphs of `kinds` (a mask, 1 << kind). `backend` NULL: the configuration's. */
 enum status planned_plan(struct planned *p, unsigned kinds, const char *backend);
 /* The same for the graphs that training needs. */
 enum status planned_train(struct planned *p, const char *backend);
 /* Builds one graph up to and including that pass (program.h). */
 enum status planned_graph(struct planned *p, enum graph_kind kind, const char *after);
-void planned_release(struct planned *p);
 
 /* "fusion=full flash=true dtype=float32 batch_size=12 block_size=64 vocabulary=65" */
 const char *planned_words(struct planned *p);

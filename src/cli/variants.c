@@ -2,8 +2,8 @@
 
 #include "backend/backend.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "cli/planned.h"
 #include "engine/device.h"
 #include "engine/fit.h"
@@ -105,16 +105,30 @@ enum status variants_plan(struct variants *v, int i, const struct config *c, uns
     return st;
 }
 
+char **variants_words(const struct variants *v, int i, const char *command, char *const *word,
+                      int n, struct arena *a)
+{
+    const struct variant *x = &v->variant[i];
+    char **all = ARENA_NEW(a, char *, n + v->grid.axes + 4);
+    int words = 0;
+    all[words++] = "strobe";
+    all[words++] = arena_strdup(a, command);
+    for (int k = 0; k < n; k++) all[words++] = word[k];
+    for (int k = 0; k < v->grid.axes; k++) all[words++] = x->word[k];
+    all[words++] = arena_printf(a, "--out_dir=%s", x->dir);
+    return all;
+}
+
 bool variants_fit(const struct variants *v)
 {
     for (int i = 0; i < v->n; i++) {
         const struct device *d = &v->variant[i].device;
-        int64_t sum = 0, free = d->backend->devices.free_memory(d->number);
+        int64_t sum = 0, room = device_room(d);
         for (int k = 0; k < v->n; k++) {
             const struct device *e = &v->variant[k].device;
             if (e->backend == d->backend && e->number == d->number) sum += v->variant[k].bytes;
         }
-        if (free >= 0 && sum > free / 10 * 9) return false;
+        if (room >= 0 && sum > room) return false;
     }
     return true;
 }

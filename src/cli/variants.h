@@ -5,7 +5,6 @@
 
 #include "backend/backend.h"
 #include "bench/bench_grid.h"
-#include "engine/program.h"
 
 enum { VARIANTS_MOST = 16 };
 
@@ -34,6 +33,10 @@ enum status variants_config(const struct variants *v, int i, struct config *ret,
 /* Sets device and bytes of a variant that runs the graphs of `kinds`. */
 enum status variants_plan(struct variants *v, int i, const struct config *c, unsigned kinds,
                           struct arena *a);
+/* The command line of a variant: "strobe", `command`, `n` words of the user's, its values of the
+ * keys, and its out_dir. */
+char **variants_words(const struct variants *v, int i, const char *command, char *const *word,
+                      int n, struct arena *a);
 /* Whether all variants fit in the memory of their devices at once, with a tenth left over. */
 bool variants_fit(const struct variants *v);
 
