@@ -57,8 +57,8 @@ train() {
     fi
 }
 
-# ends CODE DEED OPTIONS...: a training of ranks that are threads, which has two buckets of gradients,
-# and evaluates and saves while it runs. DEED is done after its first steps; it ends with CODE.
+# ends CODE DEED OPTIONS...: a training of ranks that are threads, with two buckets of gradients,
+# evaluations and checkpoints. DEED is done after its first steps; it ends with CODE.
 ends() {
     code=$1 deed=$2
     shift 2
