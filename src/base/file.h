@@ -24,7 +24,7 @@ enum status file_has(const char *path, bool *ret_has);
 /* Refuses a path that begins with ~, which only a shell expands (ST_USAGE); `key` is for the
  * message. */
 enum status file_check_place(const char *key, const char *path);
-/* If false, errno holds the reason: ENOTDIR if it is something else. */
+/* False also for what cannot be looked at: opening it says why not. */
 bool file_is_dir(const char *path);
 /* Up to size - 1 bytes as text in one read, without allocating; false and "" if there are none. */
 bool file_peek(const char *path, char *text, int size);

@@ -8,6 +8,49 @@
 #include <math.h>
 #include <string.h>
 
+/* --- speed ------------------------------------------------------------------------------------ */
+
+/* The plan and the whole environment but its date; NULL: unknown. */
+static const char *plan_of(const struct run *r, struct arena *a)
+{
+    struct str s = {0};
+    if (!r->plan.work[0]) return NULL;
+    str_append(&s, r->plan.work);
+    for (int i = 0; i < r->environments; i++)
+        if (strcmp(r->environment[i].key, "date") != 0)
+            str_printf(&s, "\n%s=%s", r->environment[i].key, r->environment[i].value);
+    const char *text = arena_strdup(a, str_text(&s));
+    str_release(&s);
+    return text;
+}
+
+/* The medians of turns, or the steps that count. */
+static struct timed timed_of(const struct run *r, bool turns, struct arena *a)
+{
+    int first = turns ? 0 : run_warm_steps(r), n = turns ? r->turns : r->steps;
+    double *ms = ARENA_NEW(a, double, n + 1);
+    struct timed_turn *turn = ARENA_NEW(a, struct timed_turn, n + 1);
+    struct timed t = {.ms = ms, .turn = turns ? turn : NULL, .unit = "token"};
+    for (int i = first; i < n; i++) {
+        if (turns) turn[t.n] = (struct timed_turn){r->turn[i].of, r->turn[i].turn};
+        ms[t.n++] = turns ? r->turn[i].ms : r->step[i].ms;
+    }
+    t.work = r->plan.tokens;
+    t.plan = plan_of(r, a);
+    t.others = fmax(r->figures.others_busy, r->figures.gauges.others);
+    return t;
+}
+
+struct judgement compare_speed(const struct run *first, const struct run *r, struct arena *a)
+{
+    struct timed x = timed_of(first, true, a), y = timed_of(r, true, a);
+    struct judgement j = judge(&x, &y);
+    if (j.how == JUDGED_SAME_PLAN || j.how == JUDGED_IN_TURNS) return j;
+    x = timed_of(first, false, a);
+    y = timed_of(r, false, a);
+    return judge(&x, &y);
+}
+
 /* --- what differs ----------------------------------------------------------------------------- */
 
 /* The date of a run and where its files and data lie are not differences; a note tells of data that
@@ -107,30 +150,11 @@ static bool same_tokens_per_step(const struct run *x, const struct run *y)
     return m == n || !(m > 0) || !(n > 0);
 }
 
-static void put(struct table *t, int row, int column, double number, const char *text)
-{
-    *table_at(t, row, column) = (struct table_cell){isfinite(number) ? text : NULL, number};
-}
-
 /* A time with the digits that suit `scale`, so that a spread has the precision of its median. */
 static const char *ms_text(double ms, double scale, struct arena *a)
 {
     int digits = scale < 10 ? 3 : scale < 100 ? 2 : scale < 1000 ? 1 : 0;
     return arena_printf(a, "%.*f", digits, ms);
-}
-
-static const char *count_text(double count, struct arena *a)
-{
-    char buffer[32];
-    if (!isfinite(count)) return NULL;
-    if (fabs(count) > 0x1p53) return arena_printf(a, "%.3g", count);
-    return arena_strdup(a, str_thousands(buffer, llround(count)));
-}
-
-static const char *bytes_text(double bytes, struct arena *a)
-{
-    char buffer[32];
-    return isfinite(bytes) ? arena_strdup(a, str_bytes(buffer, bytes)) : NULL;
 }
 
 static const char *percent_text(double share, struct arena *a)
@@ -143,11 +167,12 @@ static void fill_gauges(struct table *t, int row, const struct gauge_summary *g,
 {
     double per_joule = 1 / g->joules_per_token, busy = g->value[GAUGE_UTILIZATION].mean;
     double mhz = g->value[GAUGE_CLOCK].mean, watt = g->value[GAUGE_POWER].mean;
-    put(t, row, COLUMN_BUSY, busy, arena_printf(a, "%.0f %%", busy));
-    put(t, row, COLUMN_CLOCK, mhz, arena_printf(a, "%.0f", mhz));
-    put(t, row, COLUMN_POWER, watt, arena_printf(a, "%.0f", watt));
-    put(t, row, COLUMN_JOULE, per_joule, arena_printf(a, "%.3g", per_joule));
-    put(t, row, COLUMN_SLOWED, g->throttled, arena_printf(a, "%.1f %%", g->throttled * 100));
+    table_set_as(t, row, COLUMN_BUSY, busy, arena_printf(a, "%.0f %%", busy));
+    table_set_as(t, row, COLUMN_CLOCK, mhz, arena_printf(a, "%.0f", mhz));
+    table_set_as(t, row, COLUMN_POWER, watt, arena_printf(a, "%.0f", watt));
+    table_set_as(t, row, COLUMN_JOULE, per_joule, arena_printf(a, "%.3g", per_joule));
+    table_set_as(t, row, COLUMN_SLOWED, g->throttled,
+                 arena_printf(a, "%.1f %%", g->throttled * 100));
 }
 
 static const char *end_cell(const struct run_summary *f, struct arena *a)
@@ -162,30 +187,29 @@ static void fill_row(struct table *t, int row, const struct comparison *c, struc
     const struct run *run = c->run;
     const struct run_summary *f = &run[row].figures;
     *table_at(t, row, COLUMN_RUN) = (struct table_cell){run[row].name, NAN};
-    put(t, row, COLUMN_ITERS, (double)f->iters, count_text((double)f->iters, a));
+    table_set_count(t, row, COLUMN_ITERS, (double)f->iters, a);
     double seen = (double)f->iters * run[row].plan.tokens;
     bool alike = true;
     for (int r = 1; r < c->runs; r++) alike &= same_tokens_per_step(&run[0], &run[r]);
-    if (!alike) put(t, row, COLUMN_SEEN, seen, count_text(seen, a));
+    if (!alike) table_set_count(t, row, COLUMN_SEEN, seen, a);
     table_at(t, row, COLUMN_END)->text = end_cell(f, a);
     char loss[32], wall[WALL_TEXT];
     if (*run_summary_wall(f, wall)) table_set_text(t, row, COLUMN_WALL, arena_strdup(a, wall));
-    put(t, row, COLUMN_FINAL_VAL, f->final_val_loss,
-        arena_strdup(a, str_loss(loss, f->final_val_loss)));
+    table_set_as(t, row, COLUMN_FINAL_VAL, f->final_val_loss,
+                 arena_strdup(a, str_loss(loss, f->final_val_loss)));
     if (f->nan_iter >= 0) *table_at(t, row, COLUMN_FINAL_VAL) = (struct table_cell){"NaN", NAN};
-    put(t, row, COLUMN_BEST_VAL, f->best_val_loss,
-        arena_strdup(a, str_loss(loss, f->best_val_loss)));
-    put(t, row, COLUMN_MS, f->ms_median, ms_text(f->ms_median, f->ms_median, a));
-    put(t, row, COLUMN_STD, f->ms_std, ms_text(f->ms_std, f->ms_median, a));
-    put(t, row, COLUMN_TOKENS, f->tokens_per_s, count_text(f->tokens_per_s, a));
-    put(t, row, COLUMN_MFU, f->mfu, percent_text(f->mfu, a));
-    put(t, row, COLUMN_RUN_TOKENS, f->run_tokens_per_s, count_text(f->run_tokens_per_s, a));
-    put(t, row, COLUMN_RUN_MFU, f->run_mfu, percent_text(f->run_mfu, a));
-    put(t, row, COLUMN_PLANNED, run[row].plan.total, bytes_text(run[row].plan.total, a));
-    put(t, row, COLUMN_PEAK, f->peak_measured, bytes_text(f->peak_measured, a));
+    table_set_as(t, row, COLUMN_BEST_VAL, f->best_val_loss,
+                 arena_strdup(a, str_loss(loss, f->best_val_loss)));
+    table_set_as(t, row, COLUMN_MS, f->ms_median, ms_text(f->ms_median, f->ms_median, a));
+    table_set_as(t, row, COLUMN_STD, f->ms_std, ms_text(f->ms_std, f->ms_median, a));
+    table_set_count(t, row, COLUMN_TOKENS, f->tokens_per_s, a);
+    table_set_as(t, row, COLUMN_MFU, f->mfu, percent_text(f->mfu, a));
+    table_set_count(t, row, COLUMN_RUN_TOKENS, f->run_tokens_per_s, a);
+    table_set_as(t, row, COLUMN_RUN_MFU, f->run_mfu, percent_text(f->run_mfu, a));
+    table_set_bytes(t, row, COLUMN_PLANNED, run[row].plan.total, a);
+    table_set_bytes(t, row, COLUMN_PEAK, f->peak_measured, a);
     fill_gauges(t, row, &f->gauges, a);
-    put(t, row, COLUMN_PARAMETERS, run[row].plan.parameters,
-        count_text(run[row].plan.parameters, a));
+    table_set_count(t, row, COLUMN_PARAMETERS, run[row].plan.parameters, a);
     if (t->rows == 1) return;
     const struct judgement *speed = &c->speed[row];
     double memory = run[row].plan.total / run[0].plan.total;
@@ -194,7 +218,8 @@ static void fill_row(struct table *t, int row, const struct comparison *c, struc
     if (row > 0)
         *table_at(t, row, COLUMN_SPEED) =
             (struct table_cell){judge_cell(speed, a), named ? speed->verdict.speed : NAN};
-    put(t, row, COLUMN_PLANNED_RATIO, memory, arena_printf(a, "%+.1f %%", (memory - 1) * 100));
+    table_set_as(t, row, COLUMN_PLANNED_RATIO, memory,
+                 arena_printf(a, "%+.1f %%", (memory - 1) * 100));
 }
 
 /* --- in words --------------------------------------------------------------------------------- */
@@ -401,7 +426,7 @@ void compare_runs(const struct run *run, int n, struct arena *a, struct comparis
     c.table = table_new(columns, COLUMN_COUNT, n, a);
     c.verdict = ARENA_NEW(a, const char *, n);
     c.speed = ARENA_NEW(a, struct judgement, n);
-    for (int r = 1; r < n; r++) c.speed[r] = speed_of(&run[0], &run[r], a);
+    for (int r = 1; r < n; r++) c.speed[r] = compare_speed(&run[0], &run[r], a);
     for (int r = 0; r < n; r++) {
         fill_row(&c.table, r, &c, a);
         const char *verdict = r ? verdict_of(&c, r, a) : NULL;

@@ -6,7 +6,6 @@
 #include "base/visible.h"
 #include "present/markup.h"
 #include "present/table_form.h"
-#include "report/agree.h"
 #include "report/html.h"
 #include "report/roofline.h"
 
@@ -21,6 +20,57 @@ static void find_changes(struct report *x, struct arena *a)
     for (; p->changes + 1 < p->n; p->changes++)
         changes_find(&p->profile[0], &p->profile[p->changes + 1], a, &p->change[p->changes]);
 }
+
+/* --- whether runs and profiles agree ---------------------------------------------------------- */
+
+static const double APART = 1.1;
+
+/* A note if the step of a run takes another time in its profile, by a tenth or more. */
+static void compare_times(struct comparison *runs, const struct profile_file *p, struct arena *a)
+{
+    const struct run *r = &runs->run[p->run];
+    double clock = r->figures.ms_median, ratio = p->plain_step_ms.median / clock;
+    if (!(ratio > APART || ratio < 1 / APART)) return;
+    compare_note(
+        runs,
+        arena_printf(a,
+                     "The clock of %s gives %.4g ms for a step, its profile %.4g ms (without "
+                     "profiling, on random tokens): they disagree; the machine was probably busier "
+                     "or slower during one of them.",
+                     r->name, clock, p->plain_step_ms.median),
+        a);
+}
+
+/* Their intervals have no speed in common. */
+static bool disagree(const struct judgement *x, const struct judgement *y)
+{
+    if (x->how < JUDGED_APART || y->how < JUDGED_APART) return false;
+    return x->verdict.low > y->verdict.high || y->verdict.low > x->verdict.high;
+}
+
+/* Notes where the clock of the runs and their profiles disagree. */
+static void note_disagreement(struct comparison *runs, const struct profile_file *profile,
+                              int profiles, const struct changes *change, struct arena *a)
+{
+    for (int i = 0; i < profiles; i++)
+        if (profile[i].run >= 0) compare_times(runs, &profile[i], a);
+    for (int i = 1; i < profiles; i++) {
+        int run = profile[i].run;
+        if (profile[0].run != 0 || run < 1) continue;
+        const struct judgement *x = &runs->speed[run], *y = &change[i - 1].speed;
+        if (!disagree(x, y)) continue;
+        const char *first = runs->run[0].name;
+        compare_note(
+            runs,
+            arena_printf(a,
+                         "By the clock of the runs %s %s; by the profiles it %s. They disagree; "
+                         "believe neither before both are measured in turns.",
+                         runs->run[run].name, judge_words(x, first, a), judge_words(y, first, a)),
+            a);
+    }
+}
+
+/* --- printing --------------------------------------------------------------------------------- */
 
 /* How tables and the lines below them are printed. */
 struct style {
@@ -227,8 +277,8 @@ enum status report_read(struct report *ret, char *const *words, int n, struct ar
     TRY(subjects_read(words, n, a, &ret->of));
     compare_runs(ret->of.run, ret->of.runs, a, &ret->runs);
     find_changes(ret, a);
-    agree_note(&ret->runs, ret->of.profiles.profile, ret->of.profiles.n, ret->of.profiles.change,
-               a);
+    note_disagreement(&ret->runs, ret->of.profiles.profile, ret->of.profiles.n,
+                      ret->of.profiles.change, a);
     return ST_OK;
 }
 

@@ -2,7 +2,7 @@
  * separate process: run directories, profiles, and the report on both. */
 #include "present/table_cells.h"
 #include "report/changes.h"
-#include "report/speed.h"
+#include "report/compare.h"
 #include "suite/others.h"
 #include "suite/parts.h"
 
@@ -177,7 +177,7 @@ static void set_run(struct table *t, int row, const struct run *r, const struct 
     set_known(t, row, MS, 4, f->ms_median, a);
     set_known(t, row, STD, 2, f->ms_std, a);
     if (isfinite(f->tokens_per_s)) table_set_count(t, row, TOKENS, f->tokens_per_s, a);
-    struct judgement speed = speed_of(slow, r, a);
+    struct judgement speed = compare_speed(slow, r, a);
     if (r != slow && speed.verdict.kind) table_set(t, row, SPEED, 3, speed.verdict.speed, a);
     if (r != slow) table_set_text(t, row, VERDICT, judge_name(&speed));
     set_known(t, row, TRAIN_LOSS, 5, f->final_train_loss, a);

@@ -71,10 +71,7 @@ function familyBars(profiles, families) {
                 title: `${families[family]}: ${strobe.short(ms)} ms, ${percent(share)} %`,
             }, share * p.whole / most > .055 ? element("span", {class: family === families.indexOf(IDLE) ? "dim" : ""}, percent(share) + " %") : null));
         });
-        return element("div", {class: "row"},
-            element("div", {class: "label", title: p.name}, swatch(p), p.name),
-            element("div", {class: "track tall"}, fill),
-            element("div", {class: "value"}, strobe.short(p.whole) + " ms"));
+        return strobe.barRow(p.name, swatch(p), element("div", {class: "track tall"}, fill), strobe.short(p.whole) + " ms");
     }));
 }
 
