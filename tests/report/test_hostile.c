@@ -246,7 +246,7 @@ static void test_a_result_that_cannot_be_read(void **state)
     for (int i = 0; i < COUNT_OF(words); i++) {
         char *word = words[i];
         bool named = word == bench;
-        assert_int_equal(report_all(f, &word, 1), named ? ST_IO : ST_USAGE);
+        assert_int_equal(report_all(f, &word, 1), named ? ST_FORMAT : ST_USAGE);
         assert_non_null(strstr(fail_message(), named
                                                    ? "bench.json: Too many levels of symbolic links"
                                                    : "bench.json is a symbolic link"));
