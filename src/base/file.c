@@ -91,9 +91,7 @@ enum status file_check_place(const char *key, const char *path)
 bool file_is_dir(const char *path)
 {
     struct stat info;
-    if (stat(path, &info) != 0) return false;
-    errno = ENOTDIR;
-    return S_ISDIR(info.st_mode);
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 bool file_peek(const char *path, char *text, int size)
@@ -257,9 +255,10 @@ enum status file_make_dirs_count(const char *path, int *ret_made)
         if (!end) break;
         *p = '/';
     }
-    if (file_is_dir(path)) return ST_OK;
-    return errno == ENOTDIR ? fail(ST_FORMAT, "%s: exists and is not a directory", path)
-                            : file_fail(path, errno);
+    struct stat info;
+    if (stat(path, &info) != 0) return file_fail(path, errno);
+    if (S_ISDIR(info.st_mode)) return ST_OK;
+    return fail(ST_FORMAT, "%s: exists and is not a directory", path);
 }
 
 enum status file_make_dirs(const char *path)

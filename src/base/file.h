@@ -23,7 +23,7 @@ bool file_exists(const char *path);
 enum status file_has(const char *path, bool *ret_has);
 /* ST_USAGE if a path begins with ~, which only a shell expands; `key` is for the message. */
 enum status file_check_place(const char *key, const char *path);
-/* If false, errno holds the reason: ENOTDIR if `path` is not a directory. */
+/* False also for what cannot be looked at: opening it says why not. */
 bool file_is_dir(const char *path);
 /* Reads up to size - 1 bytes as text, without allocating; false and "" if there are none. */
 bool file_peek(const char *path, char *text, int size);

@@ -5,6 +5,8 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 
+enum { DIGEST = 32 }; /* bytes */
+
 struct hash *hash_open(void)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
@@ -20,14 +22,19 @@ void hash_add(struct hash *h, const void *bytes, int64_t n)
     BUG_IF(ok != 1, "SHA-256 of %lld bytes failed", (long long)n);
 }
 
+static void end(struct hash *h, unsigned char digest[EVP_MAX_MD_SIZE])
+{
+    unsigned int n = 0;
+    int ok = EVP_DigestFinal_ex((EVP_MD_CTX *)h, digest, &n);
+    BUG_IF(ok != 1 || n != DIGEST, "SHA-256 digest of %u bytes", n);
+    EVP_MD_CTX_free((EVP_MD_CTX *)h);
+}
+
 void hash_close(struct hash *h, char ret_hex[HASH_HEX])
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned int n = 0;
-    int ok = EVP_DigestFinal_ex((EVP_MD_CTX *)h, digest, &n);
-    BUG_IF(ok != 1 || n != 32, "SHA-256 digest of %u bytes", n);
-    EVP_MD_CTX_free((EVP_MD_CTX *)h);
-    for (unsigned int i = 0; i < n; i++) snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+    end(h, digest);
+    for (int i = 0; i < DIGEST; i++) snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
 }
 
 void hash_bytes(const void *bytes, int64_t n, char ret_hex[HASH_HEX])
@@ -35,4 +42,13 @@ void hash_bytes(const void *bytes, int64_t n, char ret_hex[HASH_HEX])
     struct hash *h = hash_open();
     hash_add(h, bytes, n);
     hash_close(h, ret_hex);
+}
+
+void hash_base64(const void *bytes, int64_t n, char ret[HASH_BASE64])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    struct hash *h = hash_open();
+    hash_add(h, bytes, n);
+    end(h, digest);
+    EVP_EncodeBlock((unsigned char *)ret, digest, DIGEST);
 }

@@ -23,7 +23,8 @@ static json_t *real(double x, int digits)
 
 static json_t *whole_number(double x)
 {
-    return isfinite(x) ? json_integer((json_int_t)round(x)) : json_null();
+    /* A double counts exactly up to 2^53. */
+    return fabs(x) < 0x1p53 ? json_integer((json_int_t)round(x)) : number_or_null(x);
 }
 
 static json_t *figures_json(const struct figure *figure, int n, int digits)

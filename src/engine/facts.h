@@ -1,9 +1,9 @@
-/* facts.h - derives the numbers of a training step (result/facts.h) from its plans. */
+/* facts.h - derives the numbers of a training step (result/plan_facts.h) from its plans. */
 #ifndef ENGINE_FACTS_H
 #define ENGINE_FACTS_H
 
 #include "engine/program.h"
-#include "result/facts.h"
+#include "result/plan_facts.h"
 
 #include <jansson.h>
 

@@ -4,46 +4,23 @@
 #include "base/hash.h"
 #include "present/assets.h"
 
-#include <stdio.h>
-
 /* In the order in which the page includes them. */
 static const char *const styles[] = {"dygraph.min.css", "colors.css", "page.css", "profile.css",
                                      "bench.css"};
 static const char *const scripts[] = {"dygraph.min.js", "charts.js", "tables.js", "timeline.js",
                                       "profile.js",     "bench.js",  "page.js"};
 
-enum { SCRIPTS = COUNT_OF(scripts), DIGEST = 32, BASE64 = 4 * ((DIGEST + 2) / 3) + 1 };
+enum { SCRIPTS = COUNT_OF(scripts) };
 
 /* The exact content of a <style> or <script> element, and its hash. */
 struct block {
     struct markup text;
-    char hash[BASE64];
+    char hash[HASH_BASE64];
 };
-
-static void base64(const unsigned char digest[DIGEST], char ret[BASE64])
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (int i = 0; i < DIGEST; i += 3, ret += 4) {
-        unsigned bits = (unsigned)digest[i] << 16;
-        if (i + 1 < DIGEST) bits |= (unsigned)digest[i + 1] << 8;
-        if (i + 2 < DIGEST) bits |= digest[i + 2];
-        for (int k = 0; k < 4; k++)
-            ret[k] = i + k > DIGEST ? '=' : digits[bits >> (18 - 6 * k) & 63];
-    }
-    *ret = '\0';
-}
 
 static void hash_block(struct block *b)
 {
-    char hex[HASH_HEX];
-    unsigned char digest[DIGEST];
-    hash_bytes(markup_text(&b->text), markup_bytes(&b->text), hex);
-    for (int i = 0; i < DIGEST; i++) {
-        unsigned byte;
-        BUG_IF(sscanf(hex + 2 * (ptrdiff_t)i, "%2x", &byte) != 1, "%s is no digest", hex);
-        digest[i] = (unsigned char)byte;
-    }
-    base64(digest, b->hash);
+    hash_base64(markup_text(&b->text), markup_bytes(&b->text), b->hash);
 }
 
 static enum status read_blocks(struct block *style, struct block script[SCRIPTS], struct arena *a)

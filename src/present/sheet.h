@@ -71,8 +71,10 @@ void sheet_note(struct sheet *s, const char *text);
  * files for that form (visible_append, table_markdown_text). words = NULL: no titles and notes. */
 void sheet_print(const struct sheet *s, void (*print)(const struct table *t, struct str *out),
                  void (*words)(struct str *out, const char *text), struct str *out);
-/* The caller releases it with json_decref. */
+/* The caller releases both with json_decref. A table: {"columns", "rows": objects of numbers,
+ * "shown": lists of texts}. */
 struct json_t *sheet_json(const struct sheet *s);
+struct json_t *sheet_table_json(const struct table *t);
 /* Writes the sheet to `path`; makes the folder if needed. */
 enum status sheet_write(const struct sheet *s, const char *path);
 

@@ -37,42 +37,36 @@ RECORD(sheet, F(TEXT, "name", name), F(TEXT, "title", title), F(TEXT, "text", te
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static json_t *columns_json(const struct table *t)
+json_t *sheet_table_json(const struct table *t)
 {
-    json_t *all = json_array();
+    json_t *columns = json_array(), *shown = json_array();
     for (int c = 0; c < t->columns; c++)
-        json_array_append_new(all, record_json(&column_record, &t->column[c]));
-    return all;
-}
-
-/* The texts of the cells. */
-static json_t *shown_json(const struct table *t)
-{
-    json_t *all = json_array();
+        json_array_append_new(columns, record_json(&column_record, &t->column[c]));
     for (int row = 0; row < t->rows; row++) {
         json_t *cells = json_array();
         for (int c = 0; c < t->columns; c++)
             json_array_append_new(cells, text_or_null(table_at(t, row, c)->text));
-        json_array_append_new(all, cells);
+        json_array_append_new(shown, cells);
     }
-    return all;
+    return json_pack("{s:o, s:o, s:o}", "columns", columns, "rows", table_json(t), "shown", shown);
 }
 
 struct json_t *sheet_json(const struct sheet *s)
 {
     json_t *j = json_pack("{s:i, s:s}", "v", SHEET_VERSION, "kind", "bench");
     json_t *tables = json_array();
-    for (int i = 0; i < s->tables; i++) {
-        const struct sheet_table *t = &s->table[i];
-        bool drawn = t->chart.kind != SHEET_NO_CHART;
-        json_array_append_new(
-            tables, json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "title", text_or_null(t->title),
-                              "columns", columns_json(&t->table), "rows", table_json(&t->table),
-                              "shown", shown_json(&t->table), "chart",
-                              drawn ? record_json(&chart_record, &t->chart) : json_null(),
-                              "drawn_only", (int)t->drawn_only));
-    }
     record_add(j, &sheet_record, s);
+    for (const struct sheet_table *t = s->table; t < s->table + s->tables; t++) {
+        bool drawn = t->chart.kind != SHEET_NO_CHART;
+        json_t *table = json_pack("{s:o}", "title", text_or_null(t->title));
+        json_t *cells = sheet_table_json(&t->table);
+        json_object_update(table, cells);
+        json_decref(cells);
+        json_object_set_new(table, "chart",
+                            drawn ? record_json(&chart_record, &t->chart) : json_null());
+        json_object_set_new(table, "drawn_only", json_boolean(t->drawn_only));
+        json_array_append_new(tables, table);
+    }
     json_object_set_new(j, "tables", tables);
     return j;
 }

@@ -36,7 +36,12 @@ void table_set_std(struct table *t, int row, int column, const struct stats *s, 
 
 void table_set_error(struct table *t, int row, int column, double x, struct arena *a)
 {
-    if (!isnan(x)) *table_at(t, row, column) = (struct table_cell){arena_printf(a, "%.1e", x), x};
+    table_set_as(t, row, column, x, arena_printf(a, "%.1e", x));
+}
+
+void table_set_as(struct table *t, int row, int column, double x, const char *text)
+{
+    if (isfinite(x)) *table_at(t, row, column) = (struct table_cell){text, x};
 }
 
 void table_set_text(struct table *t, int row, int column, const char *text)
@@ -44,11 +49,11 @@ void table_set_text(struct table *t, int row, int column, const char *text)
     *table_at(t, row, column) = (struct table_cell){text, 0};
 }
 
-void table_set_bytes(struct table *t, int row, int column, int64_t bytes, struct arena *a)
+void table_set_bytes(struct table *t, int row, int column, double bytes, struct arena *a)
 {
     char text[32];
-    *table_at(t, row, column) =
-        (struct table_cell){arena_strdup(a, str_bytes(text, (double)bytes)), (double)bytes};
+    if (isfinite(bytes))
+        table_set_as(t, row, column, bytes, arena_strdup(a, str_bytes(text, bytes)));
 }
 
 void table_set_count(struct table *t, int row, int column, double x, struct arena *a)

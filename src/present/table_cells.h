@@ -23,6 +23,8 @@ struct stats;
 
 /* A table of empty cells. */
 struct table table_new(const struct table_column *column, int columns, int rows, struct arena *a);
+/* In all that follow, a number that is not finite leaves the cell empty. */
+void table_set_as(struct table *t, int row, int column, double x, const char *text);
 /* A number with `digits` significant digits and no exponent; integer digits are not rounded. */
 void table_set(struct table *t, int row, int column, int digits, double x, struct arena *a);
 /* The number is in milliseconds, and its text in microseconds. */
@@ -31,7 +33,7 @@ void table_set_us(struct table *t, int row, int column, int digits, double ms, s
 void table_set_std(struct table *t, int row, int column, const struct stats *s, struct arena *a);
 void table_set_text(struct table *t, int row, int column, const char *text);
 /* "1.5 GiB" */
-void table_set_bytes(struct table *t, int row, int column, int64_t bytes, struct arena *a);
+void table_set_bytes(struct table *t, int row, int column, double bytes, struct arena *a);
 /* "2.3e-4": a relative error, with two digits and an exponent. */
 void table_set_error(struct table *t, int row, int column, double x, struct arena *a);
 /* "487,000": rounded to an integer. */

@@ -30,8 +30,11 @@ static void end(struct drawing *d)
     w->cut++;
 }
 
-static void set_length(struct drawing *d, int64_t ns)
+/* Begins a slice from `start` to `stop`. */
+static void begin_slice(struct drawing *d, int process, int row, int64_t start, int64_t stop)
 {
+    int64_t ns = stop - start;
+    begin(d, "X", process, row, start);
     str_printf(&d->w.s, ",\"dur\":%lld.%03d", (long long)(ns / 1000), (int)(ns % 1000));
 }
 
@@ -125,8 +128,7 @@ struct range_spans {
 
 static void write_span(struct drawing *d, const struct range_span *s, int step)
 {
-    begin(d, "X", TRACE_DEVICE, TRACE_RANGES, s->start);
-    set_length(d, s->end - s->start);
+    begin_slice(d, TRACE_DEVICE, TRACE_RANGES, s->start, s->end);
     str_printf(&d->w.s,
                ",\"name\":%s,\"cat\":\"range\",\"args\":{\"step\":%d,\"kernels\":%lld,\"FLOPs\":%."
                "0f,\"bytes\":%.0f}",
@@ -203,8 +205,7 @@ static void write_activities(struct drawing *d, int step)
             d->w.cut++;
             continue;
         }
-        begin(d, "X", TRACE_DEVICE, d->lane[i], x->start_ns);
-        set_length(d, x->end_ns - x->start_ns);
+        begin_slice(d, TRACE_DEVICE, d->lane[i], x->start_ns, x->end_ns);
         str_append(&d->w.s, d->text[r->row[i]]);
         if (row->node < 0) str_printf(&d->w.s, ",\"bytes\":%lld", (long long)x->bytes);
         if (us > 0 && row->flops > 0)
@@ -222,8 +223,7 @@ static void write_actions(struct drawing *d, int step)
         const struct profile_action *x = &r->action[i];
         int row = x->mark < 0 ? -1 : d->row_of[x->mark];
         if (x->step != step || x->span.end_ns < x->span.start_ns) continue;
-        begin(d, "X", TRACE_HOST, TRACE_DEEDS, x->span.start_ns);
-        set_length(d, x->span.end_ns - x->span.start_ns);
+        begin_slice(d, TRACE_HOST, TRACE_DEEDS, x->span.start_ns, x->span.end_ns);
         if (x->mark < 0)
             str_printf(&d->w.s, ",\"name\":\"%s\",\"cat\":\"host\",\"args\":{\"step\":%d}",
                        profile_part_name(d->p, x->part), step);
@@ -244,8 +244,7 @@ static void write_threads(struct drawing *d, int step)
         const struct profile_thread_span *x = &r->thread_span[i];
         int row = d->row_of[x->mark];
         if (x->step != step || row < 0) continue;
-        begin(d, "X", TRACE_HOST, TRACE_THREADS + x->thread, x->span.start_ns);
-        set_length(d, x->span.end_ns - x->span.start_ns);
+        begin_slice(d, TRACE_HOST, TRACE_THREADS + x->thread, x->span.start_ns, x->span.end_ns);
         str_printf(&d->w.s, ",\"name\":%s,\"cat\":\"thread\",\"args\":{\"step\":%d%s}",
                    drawing_quoted(profile_kernel_name(&d->p->row[row], d->a), d->a), step,
                    x->unseen ? ",\"threads\":\"of a library, not seen\"" : "");
@@ -262,8 +261,7 @@ static void write_kernels(struct drawing *d, int rank, int step)
     for (int i = 0; i < r->kernels; i++, x++) {
         int row = d->row_of[x->mark];
         if (row < 0) continue;
-        begin(d, "X", TRACE_DEVICE + rank, TRACE_KERNELS, x->start_ns);
-        set_length(d, x->end_ns - x->start_ns);
+        begin_slice(d, TRACE_DEVICE + rank, TRACE_KERNELS, x->start_ns, x->end_ns);
         str_append(&d->w.s, d->text[row]);
         str_append(&d->w.s, "}");
         end(d);
@@ -273,8 +271,7 @@ static void write_kernels(struct drawing *d, int rank, int step)
 static void write_wait(struct drawing *d, int rank, int64_t from_ns, int64_t to_ns,
                        const char *what)
 {
-    begin(d, "X", TRACE_DEVICE + rank, TRACE_COMMUNICATION, from_ns);
-    set_length(d, to_ns - from_ns);
+    begin_slice(d, TRACE_DEVICE + rank, TRACE_COMMUNICATION, from_ns, to_ns);
     str_printf(&d->w.s, ",\"name\":\"wait for the %s\",\"cat\":\"communication\",\"args\":{}",
                what);
     end(d);
@@ -291,8 +288,7 @@ static void write_collectives(struct drawing *d, int rank, int step)
         const struct profile_collective *c = &all->collective[i];
         write_wait(d, rank, max_i64(free_ns, x->posted_ns), x->begun_ns, "thread");
         write_wait(d, rank, x->begun_ns, x->met_ns, "slowest rank");
-        begin(d, "X", TRACE_DEVICE + rank, TRACE_COMMUNICATION, x->met_ns);
-        set_length(d, x->done_ns - x->met_ns);
+        begin_slice(d, TRACE_DEVICE + rank, TRACE_COMMUNICATION, x->met_ns, x->done_ns);
         str_printf(&d->w.s,
                    ",\"name\":%s,\"cat\":\"communication\",\"args\":{\"step\":%d,\"bytes\":%lld,"
                    "\"bytes sent\":%.0f}",

@@ -338,11 +338,6 @@ static const struct table_column columns[] = {
     {"kernel", "kernel", "the kernel after, or before if it vanished", false},
 };
 
-static struct table_cell number_cell(const char *format, int decimals, double x, struct arena *a)
-{
-    return (struct table_cell){arena_printf(a, format, decimals, x), x};
-}
-
 /* Fewer decimals for long steps, where thousandths of a millisecond mean nothing. */
 static int decimals_of(const struct changes *c)
 {
@@ -356,9 +351,10 @@ static void set_row(struct table *t, int row, const char *kind, const char *plac
 {
     table_set_text(t, row, 0, kind);
     table_set_text(t, row, 1, place);
-    if (before->kernel) *table_at(t, row, 2) = number_cell("%.*f", decimals, before->ms, a);
-    if (after->kernel) *table_at(t, row, 3) = number_cell("%.*f", decimals, after->ms, a);
-    *table_at(t, row, 4) = number_cell("%+.*f", decimals, after->ms - before->ms, a);
+    double x = before->ms, y = after->ms;
+    if (before->kernel) table_set_as(t, row, 2, x, arena_printf(a, "%.*f", decimals, x));
+    if (after->kernel) table_set_as(t, row, 3, y, arena_printf(a, "%.*f", decimals, y));
+    table_set_as(t, row, 4, y - x, arena_printf(a, "%+.*f", decimals, y - x));
     table_set_text(t, row, 6, kernel);
 }
 

@@ -8,6 +8,49 @@
 #include <math.h>
 #include <string.h>
 
+/* --- speed ------------------------------------------------------------------------------------ */
+
+/* The plan and the whole environment but its date; NULL: unknown. */
+static const char *plan_of(const struct run *r, struct arena *a)
+{
+    struct str s = {0};
+    if (!r->plan.work[0]) return NULL;
+    str_append(&s, r->plan.work);
+    for (int i = 0; i < r->environments; i++)
+        if (strcmp(r->environment[i].key, "date") != 0)
+            str_printf(&s, "\n%s=%s", r->environment[i].key, r->environment[i].value);
+    const char *text = arena_strdup(a, str_text(&s));
+    str_release(&s);
+    return text;
+}
+
+/* The medians of turns, or the steps that count. */
+static struct timed timed_of(const struct run *r, bool turns, struct arena *a)
+{
+    int first = turns ? 0 : run_warm_steps(r), n = turns ? r->turns : r->steps;
+    double *ms = ARENA_NEW(a, double, n + 1);
+    struct timed_turn *turn = ARENA_NEW(a, struct timed_turn, n + 1);
+    struct timed t = {.ms = ms, .turn = turns ? turn : NULL, .unit = "token"};
+    for (int i = first; i < n; i++) {
+        if (turns) turn[t.n] = (struct timed_turn){r->turn[i].of, r->turn[i].turn};
+        ms[t.n++] = turns ? r->turn[i].ms : r->step[i].ms;
+    }
+    t.work = r->plan.tokens;
+    t.plan = plan_of(r, a);
+    t.others = fmax(r->figures.others_busy, r->figures.gauges.others);
+    return t;
+}
+
+struct judgement compare_speed(const struct run *first, const struct run *r, struct arena *a)
+{
+    struct timed x = timed_of(first, true, a), y = timed_of(r, true, a);
+    struct judgement j = judge(&x, &y);
+    if (j.how == JUDGED_SAME_PLAN || j.how == JUDGED_IN_TURNS) return j;
+    x = timed_of(first, false, a);
+    y = timed_of(r, false, a);
+    return judge(&x, &y);
+}
+
 /* --- what differs ----------------------------------------------------------------------------- */
 
 /* The date of a run and where its files and data lie are not differences; a note tells of data that
@@ -70,28 +113,28 @@ struct table compare_settings_table(const struct comparison *c, struct arena *a)
 /* clang-format off */
 #define COLUMNS(X) \
     X("run", "run", "name of the run directory", TEXT, run->name) \
-    X("iters", "iters", "iterations run", KNOWN, (double)f->iters, count_text(x, a)) \
-    X("tokens", "tokens", "training tokens seen, where iterations differ in them", KNOWN, alike ? NAN : (double)f->iters * run->plan.tokens, count_text(x, a)) \
+    X("iters", "iters", "iterations run", COUNT, true, (double)f->iters) \
+    X("tokens", "tokens", "training tokens seen, where iterations differ in them", COUNT, true, alike ? NAN : (double)f->iters * run->plan.tokens) \
     X("end", "end", "how the run ended, if it did not finish", TEXT, end_cell(f, a)) \
     X("final_val_loss", "val loss", "validation loss at the last evaluation", LOSS, f->nan_iter >= 0, f->final_val_loss) \
     X("best_val_loss", "best", "lowest validation loss of all evaluations", LOSS, false, f->best_val_loss) \
     X("ms_median", "ms/iter", "median time of an iteration, without the first ones", KNOWN, f->ms_median, ms_text(x, f->ms_median, a)) \
     X("ms_std", "± std", "standard deviation of the time of an iteration", KNOWN, f->ms_std, ms_text(x, f->ms_median, a)) \
-    X("tokens_per_s", "tokens/s", "training tokens per second, by the median iteration", KNOWN, f->tokens_per_s, count_text(x, a)) \
+    X("tokens_per_s", "tokens/s", "training tokens per second, by the median iteration", COUNT, true, f->tokens_per_s) \
     X("mfu", "MFU", "model FLOPs (6 N + 12 L C T per token) as a share of the measured matmul peak", KNOWN, f->mfu, percent_text(x, a)) \
-    X("run_tokens_per_s", "mean tokens/s", "all tokens over all time, without the first iterations: what slow iterations cost counts", KNOWN, f->run_tokens_per_s, count_text(x, a)) \
+    X("run_tokens_per_s", "mean tokens/s", "all tokens over all time, without the first iterations: what slow iterations cost counts", COUNT, true, f->run_tokens_per_s) \
     X("run_mfu", "mean MFU", "MFU of all tokens over all time", KNOWN, f->run_mfu, percent_text(x, a)) \
     X("wall", "wall time", "where the wall time of the process went, in seconds; of a resumed run the last process", TEXT, *run_summary_wall(f, wall) ? arena_strdup(a, wall) : NULL) \
     X("speed", "speed", "speedup over the first run: the median of paired ratios if they trained in turns", SPEED, c, at) \
-    X("memory_planned", "memory planned", "memory of the plan", BYTES, isfinite(run->plan.total), (int64_t)run->plan.total) \
+    X("memory_planned", "memory planned", "memory of the plan", BYTES, true, run->plan.total) \
     X("memory_ratio", "vs first", "planned memory compared with the first run", KNOWN, c->runs > 1 ? run->plan.total / c->run[0].plan.total : NAN, arena_printf(a, "%+.1f %%", (x - 1) * 100)) \
-    X("memory_peak", "memory peak", "largest memory measured during the run", BYTES, isfinite(f->peak_measured), (int64_t)f->peak_measured) \
+    X("memory_peak", "memory peak", "largest memory measured during the run", BYTES, true, f->peak_measured) \
     X("utilization", "busy", "share of the time in which the device was busy", KNOWN, g->value[GAUGE_UTILIZATION].mean, arena_printf(a, "%.0f %%", x)) \
     X("clock_mhz", "MHz", "mean clock of the device", KNOWN, g->value[GAUGE_CLOCK].mean, arena_printf(a, "%.0f", x)) \
     X("power_w", "W", "mean power of the device", KNOWN, g->value[GAUGE_POWER].mean, arena_printf(a, "%.0f", x)) \
     X("tokens_per_joule", "tokens/J", "training tokens per joule of the device", KNOWN, 1 / g->joules_per_token, arena_printf(a, "%.3g", x)) \
     X("throttled", "slowed", "share of the time in which power, heat or another limit lowered the clock", KNOWN, g->throttled, arena_printf(a, "%.1f %%", x * 100)) \
-    X("parameters", "parameters", "trained parameters", KNOWN, run->plan.parameters, count_text(x, a))
+    X("parameters", "parameters", "trained parameters", COUNT, true, run->plan.parameters)
 /* clang-format on */
 
 /* Kinds of columns of this table alone. KNOWN: a number and the text of that number `x`; a number
@@ -120,13 +163,6 @@ static const char *ms_text(double ms, double scale, struct arena *a)
 {
     int digits = scale < 10 ? 3 : scale < 100 ? 2 : scale < 1000 ? 1 : 0;
     return arena_printf(a, "%.*f", digits, ms);
-}
-
-static const char *count_text(double count, struct arena *a)
-{
-    char buffer[32];
-    if (fabs(count) > 0x1p53) return arena_printf(a, "%.3g", count);
-    return arena_strdup(a, str_thousands(buffer, llround(count)));
 }
 
 static const char *percent_text(double share, struct arena *a)
@@ -367,7 +403,7 @@ void compare_runs(const struct run *run, int n, struct arena *a, struct comparis
     c.table = table_new(columns, COUNT_OF(columns), n, a);
     c.verdict = ARENA_NEW(a, const char *, n);
     c.speed = ARENA_NEW(a, struct judgement, n);
-    for (int r = 1; r < n; r++) c.speed[r] = speed_of(&run[0], &run[r], a);
+    for (int r = 1; r < n; r++) c.speed[r] = compare_speed(&run[0], &run[r], a);
     for (int r = 0; r < n; r++) {
         set_row((struct table_row){&c.table, r, 0, a}, &c, r);
         const char *verdict = r ? verdict_of(&c, r, a) : NULL;

@@ -5,8 +5,9 @@
 #ifndef REPORT_COMPARE_H
 #define REPORT_COMPARE_H
 
+#include "base/judge.h"
 #include "present/table.h"
-#include "report/speed.h"
+#include "report/runs.h"
 
 /* A key whose values are not the same in all runs. */
 struct difference {
@@ -27,6 +28,9 @@ struct comparison {
     int notes;
 };
 
+/* Two runs before the judge of speed: per token, by the turns that they took with each other
+ * (`strobe compare`), else by the times of their steps. */
+struct judgement compare_speed(const struct run *first, const struct run *r, struct arena *a);
 void compare_runs(const struct run *run, int n, struct arena *a, struct comparison *ret_comparison);
 /* Compares the validation losses of two runs at shared iterations, or if these differ in tokens,
  * after equally many training tokens: the largest absolute difference, and b - a at the last one.

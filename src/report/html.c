@@ -108,6 +108,18 @@ static json_t *steps_json(const struct run *r, struct arena *a)
     return o;
 }
 
+/* {"seconds": [], "iter": [], "utilization": [] ...}: all readings. */
+static json_t *gauges_json(const struct gauges *g)
+{
+    json_t *o = record_columns(gauge_reading_record, g->point, g->points), *seconds = json_array();
+    for (int i = 0; i < g->points; i++)
+        json_array_append_new(seconds, number_or_null(g->point[i].seconds));
+    json_object_set_new(o, "seconds", seconds);
+    json_object_set_new(o, "clock_max", number_or_null(g->points ? g->clock_max_mhz : NAN));
+    json_object_set_new(o, "power_limit", number_or_null(g->points ? g->power_limit_w : NAN));
+    return o;
+}
+
 static json_t *run_json(const struct run *r, const struct run *first, struct arena *a)
 {
     return json_pack(
@@ -123,26 +135,6 @@ static json_t *run_json(const struct run *r, const struct run *first, struct are
         "plan_bytes", number_or_null(r->figures.plan_bytes), "plan_flops",
         number_or_null(r->figures.plan_flops), "seconds", number_or_null(r->figures.seconds),
         "gauges", gauges_json(&r->gauges), "peak", number_or_null(r->figures.peak_measured));
-}
-
-/* The table with the texts of its cells: the page shows what the terminal shows. */
-static json_t *table_shown_json(const struct table *t)
-{
-    json_t *columns = json_array(), *rows = json_array();
-    for (int c = 0; c < t->columns; c++)
-        if (table_column_used(t, c))
-            json_array_append_new(columns,
-                                  json_pack("{s:s, s:s, s:s, s:b}", "id", t->column[c].id, "title",
-                                            t->column[c].title, "help", t->column[c].help,
-                                            "is_number", (int)t->column[c].is_number));
-    for (int row = 0; row < t->rows; row++) {
-        json_t *cells = json_array();
-        for (int c = 0; c < t->columns; c++)
-            if (table_column_used(t, c))
-                json_array_append_new(cells, text_or_null(table_at(t, row, c)->text));
-        json_array_append_new(rows, cells);
-    }
-    return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
 }
 
 /* A result as in its file, with the curves of its tables. */
@@ -169,7 +161,7 @@ json_t *html_data(const struct html_page *p, struct arena *a)
         json_array_append_new(runs, run_json(&c->run[r], &c->run[0], a));
     for (int i = 0; i < p->sheets; i++) json_array_append_new(benches, bench_json(&p->sheet[i], a));
     json_t *data = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "runs", runs, "table",
-                             table_shown_json(&c->table), "settings",
+                             sheet_table_json(&c->table), "settings",
                              differences(c->setting, c->settings, c->runs), "environment",
                              differences(c->environment, c->environments, c->runs), "verdict",
                              texts_json(c->verdict, c->verdicts), "notes",

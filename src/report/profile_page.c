@@ -5,131 +5,62 @@
 #include "base/load.h"
 #include "base/record.h"
 #include "present/markup.h"
-#include "report/changes.h"
 #include "report/roofline.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Six digits, more than the page shows; the file has all of them. */
-static json_t *number(double x)
+/* --- rows ------------------------------------------------------------------------------------- */
+
+/* Texts and objects repeat, so a column of them becomes its distinct values and, for each row, the
+ * index of its value: {"of", "at"}. A column of numbers stays. */
+static json_t *shared(json_t *column)
 {
-    char text[32];
-    if (!isfinite(x)) return json_null();
-    snprintf(text, sizeof text, "%.6g", x);
-    x = strtod(text, NULL);
-    return x == floor(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
-}
-
-/* Rounded to a nanosecond. */
-static json_t *microseconds(double us)
-{
-    return number_or_null(round(us * 1e3) / 1e3);
-}
-
-/* Bytes are integers where a double counts exactly. */
-static json_t *bytes_json(double bytes)
-{
-    return fabs(bytes) < 0x1p53 ? json_integer((json_int_t)bytes) : number_or_null(bytes);
-}
-
-/* The distinct texts of a profile, and their indices. */
-struct texts {
-    json_t *list, *place;
-};
-
-static json_t *text_index(struct texts *t, const char *text)
-{
-    if (!text) return json_integer(-1);
-    json_t *known = json_object_get(t->place, text);
-    if (known) return json_incref(known);
-    known = json_integer((json_int_t)json_array_size(t->list));
-    json_array_append_new(t->list, json_string(text));
-    json_object_set(t->place, text, known);
-    return known;
-}
-
-/* --- rows, moments, memory -------------------------------------------------------------------- */
-
-/* The texts, the range, then the numbers. */
-/* clang-format off */
-static const char *const row_fields[] = {
-    "phase", "op", "shape", "types", "dtype", "peak_of", "variant", "device_kernel", "scope",
-    "bound", "name", "limit", "range", "layer", "family", "kernel", "flops", "bytes", "floor_ms",
-    "per_step", "ms", "work_ms", "n", "median", "mean", "std", "min", "max", "dram_read",
-    "dram_written", "dram_of_node", "tensor_active", "sm_active", "dram_busy", "blocks",
-    "threads", "registers", "static_bytes", "dynamic_bytes", "sm_blocks", "sm_warps",
-    "sm_warps_most", "waves", "tail",
-};
-/* clang-format on */
-
-static json_t *row_json(const struct profile_file *p, const struct profile_row *r, struct texts *t)
-{
-    const char *name = p->kernel[r->kernel].name;
-    const struct profile_file_launch *l = &r->launch;
-    const char *const text[] = {r->phase_name, r->op_name,    r->shape,   r->types,
-                                r->dtype_name, r->peak_of,    r->variant, r->device_kernel,
-                                r->scope,      r->bound_name, name,       l->limit};
-    const double numbers[] = {r->range.layer,   r->family,        r->kernel,        r->flops,
-                              r->bytes,         r->floor_ms,      r->per_step,      r->ms,
-                              r->work_ms,       r->run_ms.n,      r->run_ms.median, r->run_ms.mean,
-                              r->run_ms.std,    r->run_ms.min,    r->run_ms.max,    r->dram_read,
-                              r->dram_written,  r->dram_of_node,  r->tensor_active, r->sm_active,
-                              r->dram_busy,     l->blocks,        l->threads,       l->registers,
-                              l->static_bytes,  l->dynamic_bytes, l->sm_blocks,     l->sm_warps,
-                              l->sm_warps_most, l->waves,         l->tail};
-    json_t *cells = json_array(), *range = json_array();
-    for (int i = 0; i < COUNT_OF(text); i++) json_array_append_new(cells, text_index(t, text[i]));
-    for (int i = 0; i < r->range.words; i++)
-        json_array_append_new(range, text_index(t, r->range.word[i]));
-    json_array_append_new(cells, range);
-    for (int i = 0; i < COUNT_OF(numbers); i++) json_array_append_new(cells, number(numbers[i]));
-    BUG_IF(json_array_size(cells) != COUNT_OF(row_fields),
-           "a row does not match the list of fields");
-    return cells;
-}
-
-static json_t *rows_json(const struct profile_file *p, struct texts *t)
-{
-    json_t *rows = json_array();
-    for (int i = 0; i < p->rows; i++) json_array_append_new(rows, row_json(p, &p->row[i], t));
-    return json_pack("{s:o, s:o}", "fields", texts_json(row_fields, COUNT_OF(row_fields)), "rows",
-                     rows);
-}
-
-static json_t *moments_json(const struct profile_file *p)
-{
-    json_t *all = json_array();
-    for (int i = 0; i < p->moments; i++) {
-        const struct profile_moment *m = &p->moment[i];
-        json_array_append_new(all, json_pack("[i, o, o, i]", m->row, microseconds(m->start_us),
-                                             microseconds(m->end_us - m->start_us), m->lane));
+    json_t *of = json_array(), *at = json_array(), *place = json_object(), *value;
+    bool numbers = true;
+    size_t i;
+    json_array_foreach(column, i, value) {
+        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        json_t *known = json_object_get(place, text);
+        if (!known) {
+            known = json_integer((json_int_t)json_array_size(of));
+            json_object_set_new(place, text, known);
+            json_array_append(of, value);
+        }
+        json_array_append(at, known);
+        numbers &= json_is_number(value) || json_is_null(value);
+        free(text);
     }
-    return all;
+    json_decref(place);
+    json_t *both = json_pack("{s:o, s:o}", "of", of, "at", at);
+    if (!numbers) return both;
+    json_decref(both);
+    return json_incref(column);
 }
 
-static json_t *column_json(const struct profile_file_column *c, int parts)
+/* The columns of the file that the page shows, and the kernel of each row. */
+static json_t *rows_json(const struct profile_file *p)
 {
-    json_t *column = json_array();
-    json_array_append_new(column, json_integer(c->row));
-    json_array_append_new(column, microseconds(c->time_us));
-    for (int k = 0; k < parts; k++) json_array_append_new(column, bytes_json(c->bytes[k]));
-    return column;
+    static const char *const unused[] = {
+        "plan", "node", "std_per_step", "chunk_ms", "hidden_ms_per_step", "threads"};
+    json_t *columns = record_columns(profile_row_record, p->row, p->rows), *column;
+    json_t *kernels = json_array();
+    const char *name;
+    for (int i = 0; i < COUNT_OF(unused); i++) json_object_del(columns, unused[i]);
+    json_object_foreach(columns, name, column) json_object_set_new(columns, name, shared(column));
+    for (int i = 0; i < p->rows; i++)
+        json_array_append_new(kernels, json_integer(p->row[i].kernel));
+    json_object_set_new(columns, "kernel_of", kernels);
+    return columns;
 }
 
-static json_t *memory_json(const struct profile_file *p)
+static json_t *kernel_names(const struct profile_file *p)
 {
-    const struct profile_file_memory *m = &p->memory;
-    if (!m->columns || !m->parts) return json_null();
-    json_t *parts = json_array(), *columns = json_array();
-    for (int i = 0; i < m->parts; i++)
-        json_array_append_new(parts,
-                              json_pack("[s, s]", m->part[i], profile_file_part_name(m->part[i])));
-    for (int i = 0; i < m->columns; i++)
-        json_array_append_new(columns, column_json(&m->column[i], m->parts));
-    return json_pack("{s:o, s:o, s:i}", "parts", parts, "columns", columns, "peak", m->peak);
+    json_t *names = json_array();
+    for (int i = 0; i < p->kernels; i++)
+        json_array_append_new(names, json_string(p->kernel[i].name));
+    return names;
 }
 
 /* --- a profile -------------------------------------------------------------------------------- */
@@ -138,15 +69,16 @@ static json_t *peaks_json(const struct profile_file_peak *peak, int n)
 {
     json_t *all = json_array();
     for (int i = 0; i < n; i++)
-        json_array_append_new(all, json_pack("[s, o]", peak[i].name, number(peak[i].rate)));
+        json_array_append_new(all, json_pack("[s, o]", peak[i].name, number_or_null(peak[i].rate)));
     return all;
 }
 
-/* As in its file, without the long lists. */
+/* As in its file, without rows and chunks. */
 static json_t *head_json(const struct profile_file *p)
 {
     struct profile_file head = *p;
-    head.rows = head.moments = head.memory.columns = head.memory.parts = head.chunks.n = 0;
+    head.rows = 0;
+    head.chunks = (struct profile_file_chunks){0};
     if (!(profile_file_busy(p) > LOAD_BUSY)) head.others = NAN;
     json_t *j = json_pack("{s:s, s:s, s:i, s:o}", "name", p->name, "path", p->path, "run", p->run,
                           "model", text_or_null(p->model));
@@ -164,17 +96,14 @@ static json_t *picture_json(const struct profile_file *p, const struct roofline_
 
 static json_t *profile_json_of(const struct profile_file *p, const struct roofline_frame *frame)
 {
-    struct texts t = {json_array(), json_object()};
     json_t *j = head_json(p);
     json_t *more =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "ceilings", peaks_json(p->copy, p->copies),
-                  "table", rows_json(p, &t), "moments", moments_json(p), "memory", memory_json(p),
-                  "roofline", picture_json(p, frame), "points", roofline_points(p, frame));
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "ceilings", peaks_json(p->copy, p->copies), "rows",
+                  rows_json(p), "kernels", kernel_names(p), "roofline", picture_json(p, frame),
+                  "points", roofline_points(p, frame));
     BUG_IF(!j || !more, "a profile of the page is not JSON");
     json_object_update(j, more);
     json_decref(more);
-    json_object_set_new(j, "texts", t.list);
-    json_decref(t.place);
     return j;
 }
 
@@ -183,23 +112,17 @@ static json_t *profile_json_of(const struct profile_file *p, const struct roofli
 static json_t *side_json(const struct change_side *s)
 {
     if (!s->kernel) return json_null();
-    return json_pack("[s, o, o]", s->kernel, number(s->ms), number(s->per_step));
+    return json_pack("[s, o, o]", s->kernel, number_or_null(s->ms), number_or_null(s->per_step));
 }
 
-static json_t *changes_json(const struct profile_set *all, int after, struct arena *a)
+static json_t *changes_json(const struct changes *c, int after, struct arena *a)
 {
-    struct changes c;
-    changes_find(&all->profile[0], &all->profile[after], a, &c);
     json_t *rows = json_array();
-    for (int i = 0; i < c.n; i++) {
-        const struct change *x = &c.change[i];
+    for (const struct change *x = c->change; x < c->change + c->n; x++)
         json_array_append_new(rows, json_pack("[s, s, i, o, o, s]", change_kind_name(x->kind),
                                               x->place, x->family, side_json(&x->before),
                                               side_json(&x->after), verdict_name(x->verdict.kind)));
-    }
-    return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o}", "before", 0, "after", after, "words",
-                     changes_words(&c, a), "before_ms", number(c.before_ms), "after_ms",
-                     number(c.after_ms), "rows", rows);
+    return json_pack("{s:i, s:s, s:o}", "after", after, "words", changes_words(c, a), "rows", rows);
 }
 
 struct json_t *profile_page_json(const struct profile_set *all, struct arena *a)
@@ -209,10 +132,10 @@ struct json_t *profile_page_json(const struct profile_set *all, struct arena *a)
     struct roofline_frame frame = roofline_frame_of(all->profile, all->n);
     for (int i = 0; i < PROFILE_FILE_FAMILIES; i++)
         json_array_append_new(families, json_string(profile_file_family_name(i)));
-    for (int i = 0; i < all->n; i++) {
+    for (int i = 0; i < all->n; i++)
         json_array_append_new(profiles, profile_json_of(&all->profile[i], &frame));
-        if (i > 0) json_array_append_new(changes, changes_json(all, i, a));
-    }
+    for (int i = 0; i < all->changes; i++)
+        json_array_append_new(changes, changes_json(&all->change[i], i + 1, a));
     for (int i = 0; i < all->words; i++) { /* paths are bytes */
         const char *word = lenient_utf8(all->word[i], (int64_t)strlen(all->word[i]), a);
         json_array_append_new(words, json_string(word));

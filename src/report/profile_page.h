@@ -1,19 +1,21 @@
 /* profile_page.h - profiles as JSON for the page, more compact than the files.
  *
- * Repeated texts are stored once, in a list; numbers have six digits. */
+ * Rows are columns, in which repeated texts are stored once. */
 #ifndef REPORT_PROFILE_PAGE_H
 #define REPORT_PROFILE_PAGE_H
 
-#include "result/profile_file.h"
+#include "report/changes.h"
 
 struct json_t;
 
-/* All profiles of a report. The second and later ones are compared with the first. */
+/* All profiles of a report, and what changed. */
 struct profile_set {
     const struct profile_file *profile;
     int n;
     char *const *word; /* the arguments of the report, in order */
     int words;
+    struct changes *change; /* of each profile after the first */
+    int changes;
 };
 
 /* {"families", "profiles", "changes"}: the caller releases it with json_decref. */

@@ -6,8 +6,6 @@
 #include "base/visible.h"
 #include "present/markup.h"
 #include "present/table_form.h"
-#include "report/agree.h"
-#include "report/changes.h"
 #include "report/html.h"
 #include "report/roofline.h"
 
@@ -17,12 +15,62 @@ enum { CHANGES_MOST = 15 };
 
 static void find_changes(struct report *x, struct arena *a)
 {
-    const struct profile_set *p = &x->of.profiles;
-    x->changes = p->n > 1 ? p->n - 1 : 0;
-    x->change = ARENA_NEW(a, struct changes, x->changes + 1);
-    for (int i = 0; i < x->changes; i++)
-        changes_find(&p->profile[0], &p->profile[i + 1], a, &x->change[i]);
+    struct profile_set *p = &x->of.profiles;
+    p->change = ARENA_NEW(a, struct changes, p->n + 1);
+    for (; p->changes + 1 < p->n; p->changes++)
+        changes_find(&p->profile[0], &p->profile[p->changes + 1], a, &p->change[p->changes]);
 }
+
+/* --- whether runs and profiles agree ---------------------------------------------------------- */
+
+static const double APART = 1.1;
+
+/* A note if the step of a run takes another time in its profile, by a tenth or more. */
+static void compare_times(struct comparison *runs, const struct profile_file *p, struct arena *a)
+{
+    const struct run *r = &runs->run[p->run];
+    double clock = r->figures.ms_median, ratio = p->plain_step_ms.median / clock;
+    if (!(ratio > APART || ratio < 1 / APART)) return;
+    compare_note(
+        runs,
+        arena_printf(a,
+                     "The clock of %s gives %.4g ms for a step, its profile %.4g ms (without "
+                     "profiling, on random tokens): they disagree; the machine was probably busier "
+                     "or slower during one of them.",
+                     r->name, clock, p->plain_step_ms.median),
+        a);
+}
+
+/* Their intervals have no speed in common. */
+static bool disagree(const struct judgement *x, const struct judgement *y)
+{
+    if (x->how < JUDGED_APART || y->how < JUDGED_APART) return false;
+    return x->verdict.low > y->verdict.high || y->verdict.low > x->verdict.high;
+}
+
+/* Notes where the clock of the runs and their profiles disagree. */
+static void note_disagreement(struct comparison *runs, const struct profile_file *profile,
+                              int profiles, const struct changes *change, struct arena *a)
+{
+    for (int i = 0; i < profiles; i++)
+        if (profile[i].run >= 0) compare_times(runs, &profile[i], a);
+    for (int i = 1; i < profiles; i++) {
+        int run = profile[i].run;
+        if (profile[0].run != 0 || run < 1) continue;
+        const struct judgement *x = &runs->speed[run], *y = &change[i - 1].speed;
+        if (!disagree(x, y)) continue;
+        const char *first = runs->run[0].name;
+        compare_note(
+            runs,
+            arena_printf(a,
+                         "By the clock of the runs %s %s; by the profiles it %s. They disagree; "
+                         "believe neither before both are measured in turns.",
+                         runs->run[run].name, judge_words(x, first, a), judge_words(y, first, a)),
+            a);
+    }
+}
+
+/* --- printing --------------------------------------------------------------------------------- */
 
 /* How tables and the lines below them are printed. */
 struct style {
@@ -45,9 +93,10 @@ static void print_line(const struct style *style, const char *before, const char
 static void print_changes(const struct report *x, const struct style *style, struct arena *a,
                           struct str *s)
 {
-    for (int i = 0; i < x->changes; i++) {
-        struct table t = changes_table(&x->change[i], CHANGES_MOST, a);
-        print_line(style, i || x->runs.runs ? "\n" : "", changes_words(&x->change[i], a), s);
+    for (int i = 0; i < x->of.profiles.changes; i++) {
+        struct table t = changes_table(&x->of.profiles.change[i], CHANGES_MOST, a);
+        print_line(style, i || x->runs.runs ? "\n" : "",
+                   changes_words(&x->of.profiles.change[i], a), s);
         str_append(s, "\n");
         style->table(&t, s);
     }
@@ -98,8 +147,8 @@ static void print_tables(const struct report *x, const struct style *style, stru
 static json_t *changes_json(const struct report *x, struct arena *a)
 {
     json_t *all = json_array();
-    for (int i = 0; i < x->changes; i++) {
-        const struct changes *c = &x->change[i];
+    for (int i = 0; i < x->of.profiles.changes; i++) {
+        const struct changes *c = &x->of.profiles.change[i];
         struct table t = changes_table(c, 0, a);
         json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:o}", "before", c->before->name,
                                              "after", c->after->name, "words", changes_words(c, a),
@@ -198,8 +247,8 @@ enum status report_gate(struct report *x, struct arena *a)
     struct gate *g = ARENA_NEW(a, struct gate, 1);
     const struct comparison none = {0};
     TRY(check_gate(&x->of));
-    *g = gate_of(x->of.first_run ? &x->runs : &none, x->change,
-                 x->of.first_profile ? x->changes : 0, a);
+    *g = gate_of(x->of.first_run ? &x->runs : &none, x->of.profiles.change,
+                 x->of.first_profile ? x->of.profiles.changes : 0, a);
     if (!g->n)
         return fail(ST_USAGE, "--baseline needs something to hold against it: name another run or "
                               "profile, strobe report --baseline=A B");
@@ -228,7 +277,8 @@ enum status report_read(struct report *ret, char *const *words, int n, struct ar
     TRY(subjects_read(words, n, a, &ret->of));
     compare_runs(ret->of.run, ret->of.runs, a, &ret->runs);
     find_changes(ret, a);
-    agree_note(&ret->runs, ret->of.profiles.profile, ret->of.profiles.n, ret->change, a);
+    note_disagreement(&ret->runs, ret->of.profiles.profile, ret->of.profiles.n,
+                      ret->of.profiles.change, a);
     return ST_OK;
 }
 

@@ -11,8 +11,6 @@ struct str;
 struct report {
     struct subjects of;
     struct comparison runs;
-    struct changes *change; /* of each profile after the first */
-    int changes;
     const struct gate *gate; /* NULL: the report is no gate */
 };
 

@@ -71,6 +71,50 @@ static void flatten(struct run *r, json_t *object, const char *path, int *capaci
     }
 }
 
+/* --- telemetry -------------------------------------------------------------------------------- */
+
+static void remember(double *last, double x)
+{
+    if (isfinite(x)) *last = x;
+}
+
+static void take_gauges(struct gauges *g, const json_t *line, int64_t iter, struct arena *a)
+{
+    struct gauge_reading p = {0};
+    record_take(gauge_reading_record, line, &p, a);
+    if (!g->points) g->clock_max_mhz = g->power_limit_w = NAN;
+    if (!(p.ms > 0)) return;
+    while (g->points && g->point[g->points - 1].iter > iter)
+        g->points--; /* a resumed run repeats it */
+    p.seconds = (g->points ? g->point[g->points - 1].seconds : 0) + p.ms * 1e-3;
+    ARENA_GROW(a, g->point, g->points, g->capacity);
+    g->point[g->points++] = p;
+    remember(&g->clock_max_mhz, p.clock_max_mhz);
+    remember(&g->power_limit_w, p.power_limit_w);
+}
+
+/* `at`: offset of a number in a reading. Sets the mean over time of the steady ones. */
+static void fill_mean(const struct gauges *g, size_t at, double *to)
+{
+    double sum = 0, ms = 0;
+    for (int i = 0; i < g->points && isnan(*to); i++) {
+        double x = *(const double *)((const char *)&g->point[i] + at);
+        if (!isfinite(x) || !g->point[i].steady) continue;
+        sum += x * g->point[i].ms;
+        ms += g->point[i].ms;
+    }
+    if (ms > 0) *to = sum / ms;
+}
+
+/* Sets what is unknown to the means over the steady readings. */
+static void fill_gauges(const struct gauges *g, struct gauge_summary *to)
+{
+    for (size_t i = 0; i < GAUGE_VALUES; i++)
+        fill_mean(g, offsetof(struct gauge_reading, value) + i * sizeof(double),
+                  &to->value[i].mean);
+    fill_mean(g, offsetof(struct gauge_reading, throttled), &to->throttled);
+}
+
 /* --- log.jsonl -------------------------------------------------------------------------------- */
 
 static enum status check_version(json_t *object, const char *where)
@@ -114,7 +158,7 @@ static enum status take_line(struct log_reader *l, json_t *line, const char *whe
     if (!strcmp(kind, "step")) TAKE(r->step, r->steps, l->step_capacity, run_step_record);
     if (!strcmp(kind, "eval")) TAKE(r->eval, r->evals, l->eval_capacity, run_eval_record);
     if (!strcmp(kind, "turn")) TAKE(r->turn, r->turns, l->turn_capacity, run_turn_record);
-    if (!strcmp(kind, "sample")) gauges_take(&r->gauges, line, iter, a);
+    if (!strcmp(kind, "sample")) take_gauges(&r->gauges, line, iter, a);
     return ST_OK;
 }
 
@@ -236,7 +280,7 @@ static void find_figures(struct run *r, const json_t *summary, struct arena *a)
     if (str_same(f->end, "nan") && f->nan_iter < 0) f->nan_iter = f->iters;
     struct gauge_summary *g = &f->gauges;
     bool few = json_is_null(json_object_get(summary, "gauges"));
-    if (!few) gauges_fill(&r->gauges, g);
+    if (!few) fill_gauges(&r->gauges, g);
     if (isnan(g->joules_per_token))
         g->joules_per_token = g->value[GAUGE_POWER].mean / f->run_tokens_per_s;
 }
@@ -292,9 +336,7 @@ static enum status run_read(const char *dir, struct arena *a, struct run *ret_ru
     char full[PATH_MAX];
     if (!realpath(dir, full)) return fail(ST_IO, "%s: %s", dir, strerror(errno));
     if (!file_is_dir(full))
-        return errno == ENOTDIR
-                   ? fail(ST_USAGE, "%s is a file; name the run directory that contains it", dir)
-                   : fail(ST_IO, "%s: %s", dir, strerror(errno));
+        return fail(ST_USAGE, "%s is a file; name the run directory that contains it", dir);
     struct run r = {.dir = lenient_utf8(dir, (int64_t)strlen(dir), a)};
     const char *slash = strrchr(full, '/');
     r.name = lenient_utf8(slash + 1, (int64_t)strlen(slash + 1), a);

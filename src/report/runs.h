@@ -6,12 +6,19 @@
 #ifndef REPORT_RUNS_H
 #define REPORT_RUNS_H
 
-#include "report/gauges.h"
-#include "result/facts.h"
-#include "result/run_log.h"
+#include "base/arena.h"
+#include "result/plan_facts.h"
+#include "result/run_summary.h"
 
 struct run_pair {
     const char *key, *value;
+};
+
+/* Telemetry of the device: the readings in log.jsonl; engine/gauge.h bounds their number. */
+struct gauges {
+    struct gauge_reading *point;
+    int points, capacity;
+    double clock_max_mhz, power_limit_w; /* the last known values */
 };
 
 struct run {

@@ -113,7 +113,6 @@ static enum status add_word(struct finding *f, char *word)
         return ST_OK;
     }
     if (!file_is_dir(word)) {
-        if (errno != ENOTDIR) return fail(ST_IO, "%s: %s", word, strerror(errno));
         add_found(f, file_found(word, f->a));
         return ST_OK;
     }

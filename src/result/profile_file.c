@@ -176,7 +176,8 @@ RECORD(file, F(WHOLE, "v", v), F(TEXT, "version", version), F(TEXT, "date", date
 #undef S
 /* clang-format on */
 
-const struct record *const profile_file_record = &file_record;
+const struct record *const profile_file_record = &file_record, *const profile_row_record =
+                                                                   &row_record;
 
 /* --- rows and kernels ------------------------------------------------------------------------- */
 
@@ -254,31 +255,16 @@ static bool is_moment(const struct profile_file *p, const struct profile_moment 
            m->start_us <= m->end_us;
 }
 
-const char *profile_file_part_name(const char *part)
-{
-    static const char *const names[][2] = {
-        {"optimizer", "optimizer state"},     {"copies", "copies of weights"},
-        {"saved", "saved for backward"},      {"forward", "forward temporaries"},
-        {"backward", "backward temporaries"}, {"update", "update temporaries"},
-    };
-    for (int i = 0; i < COUNT_OF(names); i++)
-        if (strcmp(names[i][0], part) == 0) return names[i][1];
-    return part;
-}
-
 static void check_memory(struct profile_file *p, struct arena *a)
 {
     struct profile_file_memory *m = &p->memory;
     if (m->parts > PROFILE_FILE_PARTS) m->parts = PROFILE_FILE_PARTS;
-    double *start = ARENA_NEW(a, double, p->rows + 1); /* the first in the timeline */
-    for (int k = 0; k < p->rows; k++) start[k] = NAN;
-    for (int k = p->moments; k-- > 0;) start[p->moment[k].row] = p->moment[k].start_us;
     for (struct profile_file_column *c = m->column; c < m->column + m->columns; c++) {
         double *bytes = ARENA_NEW(a, double, PROFILE_FILE_PARTS);
         for (int k = 0; k < m->parts && k < c->parts; k++) bytes[k] = or_zero(c->bytes[k]);
         c->bytes = bytes;
+        c->parts = m->parts;
         if (c->row >= p->rows) c->row = -1;
-        c->time_us = c->row >= 0 ? start[c->row] : NAN;
     }
     if (m->peak >= m->columns) m->peak = -1;
 }

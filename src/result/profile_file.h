@@ -97,10 +97,9 @@ struct profile_file_memory {
     const char *const *part; /* "saved" */
     int parts;
     struct profile_file_column {
-        int row;        /* the row that runs; -1: none */
-        double time_us; /* start of that row in the timeline; NAN: it is not in the timeline */
-        double *bytes;  /* of each part */
-        int parts;      /* in the file */
+        int row;       /* the row that runs; -1: none */
+        double *bytes; /* of each part */
+        int parts;
     } * column;
     int columns;
     int peak;     /* index of a column; -1: unknown */
@@ -177,14 +176,12 @@ struct profile_file {
 };
 
 struct record;
-extern const struct record *const profile_file_record;
+extern const struct record *const profile_file_record, *const profile_row_record;
 /* Whether both are the same work by the same kernel. */
 bool profile_row_same(const struct profile_row *x, const struct profile_row *y);
 /* `name`: how tables and pages name the profile. */
 enum status profile_file_read(const char *path, const char *name, struct arena *a,
                               struct profile_file *ret_profile);
-/* "saved for backward" of the part "saved". */
-const char *profile_file_part_name(const char *part);
 /* Sets `copy` from the machine's copies: the ceilings that have a name. */
 void profile_file_name_copies(struct profile_file *p);
 /* The share of all processors that other programs used; 0: none, or unknown. */

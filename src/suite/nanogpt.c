@@ -2,7 +2,7 @@
  * separate process: run directories, profiles, and the report on both. */
 #include "present/table_cells.h"
 #include "report/changes.h"
-#include "report/speed.h"
+#include "report/compare.h"
 #include "suite/parts.h"
 #include "suite/suites.h"
 
@@ -138,8 +138,8 @@ static enum status profile(const struct suite_request *r, bool small, struct are
     X("clock_mhz", "MHz", "mean clock of the device during training", NUMBER, true, 4, g[GAUGE_CLOCK].mean) \
     X("power_w", "W", "mean power of the device during training", NUMBER, true, 3, g[GAUGE_POWER].mean) \
     X("joules_per_token", "J/token", "energy per token", NUMBER, true, 3, f->gauges.joules_per_token) \
-    X("memory_planned", "planned", "memory of the plan", BYTES, isfinite(r->plan.total), (int64_t)r->plan.total) \
-    X("memory_peak", "memory", "largest measured memory", BYTES, isfinite(f->peak_measured), (int64_t)f->peak_measured) \
+    X("memory_planned", "planned", "memory of the plan", BYTES, true, r->plan.total) \
+    X("memory_peak", "memory", "largest measured memory", BYTES, true, f->peak_measured) \
     X("kernels_per_step", "kernels", "nodes of the plan per step", NUMBER, true, 0, r->plan.kernels)
 /* clang-format on */
 
@@ -161,7 +161,7 @@ static void set_run(struct table_row row, const struct run *r, const struct run 
 {
     const struct run_summary *f = &r->figures;
     const struct gauge_range *g = f->gauges.value;
-    struct judgement speed = speed_of(slow, r, row.arena);
+    struct judgement speed = compare_speed(slow, r, row.arena);
     COLUMNS(TABLE_CELL)
 }
 

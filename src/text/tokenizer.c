@@ -5,7 +5,6 @@
 #include "base/utf8.h"
 #include "text/byte_text.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -520,7 +519,7 @@ enum status tokenizer_open(struct tokenizer *t, const char *path, struct arena *
     size_t n = strlen(path);
     *t = (struct tokenizer){};
     if (!file_is_dir(path)) {
-        if (errno == ENOENT) return fail(ST_ABSENT, "%s: no such file or folder", path);
+        if (!file_exists(path)) return fail(ST_ABSENT, "%s: no such file or folder", path);
         bool json = n > 5 && !strcmp(path + n - 5, ".json");
         return json ? open_json(t, path, a) : open_ranks(t, path, a);
     }

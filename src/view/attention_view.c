@@ -31,8 +31,8 @@
     X("clock_mhz", "MHz", "SM clock during the measurement, or the nominal clock", SHOWN, ran && clocks > 0, arena_printf(row.arena, "%.0f%s", c->clock_mhz, c->clock_sampled ? "" : " nominal"), c->clock_mhz) \
     X("forward_bound_percent", "% bound fwd", "lower bound by FLOPs or bytes, as a share of the time", NUMBER, ran && bound[0] > 0, 3, 100 * bound[0] / fwd->median) \
     X("backward_bound_percent", "% bound bwd", "lower bound by FLOPs or bytes, as a share of the time", NUMBER, ran && bound[1] > 0, 3, 100 * bound[1] / bwd->median) \
-    X("error_y", "error y", "relative error against double precision, by norm", ERROR, ran && c->error_y >= 0, c->error_y) \
-    X("error_dqkv", "error dqkv", "relative error against double precision, by norm", ERROR, ran && c->error_dqkv >= 0, c->error_dqkv) \
+    X("error_y", "error y", "relative error against double precision, by norm", FORMAT, ran && c->error_y >= 0, "%.1e", c->error_y) \
+    X("error_dqkv", "error dqkv", "relative error against double precision, by norm", FORMAT, ran && c->error_dqkv >= 0, "%.1e", c->error_dqkv) \
     X("forward_times_flash", "x flash fwd", "median of flash / median: no verdict", NUMBER, ran && beside_flash, 3, flash->forward.median / fwd->median) \
     X("backward_times_flash", "x flash bwd", "median of flash / median: no verdict", NUMBER, ran && beside_flash, 3, flash->backward.median / bwd->median) \
     X("times_slow_op", "x slow op", "median of slow op / median: no verdict", NUMBER, ran && !slow->reason, 3, slow->both.median / c->both.median) \

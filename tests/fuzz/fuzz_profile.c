@@ -14,7 +14,7 @@ static void print(struct profile_file *p, int n, struct arena *a)
     struct str s = {0};
     struct changes c;
     char word[] = "x", *words[] = {word, word};
-    struct profile_set set = {p, n, words, n};
+    struct profile_set set = {p, n, words, n, &c, n - 1};
     changes_find(&p[0], &p[n - 1], a, &c);
     changes_words(&c, a);
     struct table t = changes_table(&c, 3, a);

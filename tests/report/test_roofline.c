@@ -204,24 +204,27 @@ static void test_page_data(void **state)
 {
     struct fixture *f = *state;
     struct profile_file p[2] = {read_rows(f, profile_slow), read_rows(f, profile_flash)};
-    struct profile_set set = {p, 2, NULL, 0};
+    struct changes change;
+    struct profile_set set = {p, 2, NULL, 0, &change, 1};
+    changes_find(&p[0], &p[1], &f->arena, &change);
     json_t *data = profile_page_json(&set, &f->arena);
     json_t *slow = json_array_get(json_object_get(data, "profiles"), 0);
-    json_t *table = json_object_get(slow, "table"), *texts = json_object_get(slow, "texts");
-    json_t *row = json_array_get(json_object_get(table, "rows"), 1);
-    assert_int_equal(json_array_size(row), json_array_size(json_object_get(table, "fields")));
-    size_t i, same = 0;
+    json_t *rows = json_object_get(slow, "rows"), *phase = json_object_get(rows, "phase");
+    json_t *texts = json_object_get(phase, "of"), *at = json_object_get(phase, "at");
+    size_t i, same = 0, n = json_array_size(json_object_get(rows, "kernel_of"));
     json_t *text;
+    assert_int_equal(n, p[0].rows);
+    assert_int_equal(json_array_size(at), n);
     json_array_foreach(texts, i, text) same += !strcmp(json_string_value(text), "forward");
     assert_int_equal(same, 1);
-    assert_string_equal(json_string_value(json_array_get(json_object_get(table, "fields"), 20)),
-                        "ms");
-    assert_float_equal(json_number_value(json_array_get(row, 20)), 3, 1e-9);
-    assert_int_equal(json_array_size(json_object_get(slow, "moments")), 2);
-    json_t *columns = json_object_get(json_object_get(slow, "memory"), "columns");
-    assert_int_equal(json_integer_value(json_array_get(json_array_get(columns, 1), 3)), 300);
-    json_t *changes = json_array_get(json_object_get(data, "changes"), 0);
-    assert_int_equal(json_array_size(json_object_get(changes, "rows")), 6);
+    json_t *ms = json_object_get(rows, "ms_per_step");
+    assert_float_equal(json_number_value(json_array_get(ms, 1)), 3, 1e-9);
+    json_t *moments = json_object_get(json_object_get(slow, "timeline"), "moments");
+    assert_int_equal(json_array_size(moments), 2);
+    json_t *columns = json_object_get(json_object_get(slow, "memory"), "moments");
+    assert_int_equal(json_integer_value(json_array_get(json_array_get(columns, 1), 2)), 300);
+    json_t *changed = json_array_get(json_object_get(data, "changes"), 0);
+    assert_int_equal(json_array_size(json_object_get(changed, "rows")), 6);
     json_decref(data);
 }
 

@@ -8,8 +8,7 @@ const rowsOf = table => table.shown.map((shown, i) => ({shown, number: table.row
 
 /* Numbers in parentheses, which are not comparable with the others, are paler. */
 function tableOf(table) {
-    const used = table.columns.map((c, i) => [c, i]).filter(([, i]) => table.shown.some(row => row[i] !== null));
-    const columns = used.map(([c, i]) => ({
+    const columns = strobe.usedColumns(table).map(([c, i]) => ({
         id: c.id, title: c.title, help: c.help, number: c.is_number,
         value: row => c.is_number && row.shown[i] !== null ? row.number[c.id] : row.shown[i],
         cell: row => row.shown[i] === null ? null : c.is_number && row.shown[i].startsWith("(") ? element("span", {class: "dimmed"}, row.shown[i]) : strobe.minus(row.shown[i]),
@@ -36,12 +35,10 @@ function barsOf(table) {
         const x = row.number[chart.y], s = spread(row), low = Math.max(x - s, 0);
         const label = chart.labels.map(id => textOf(table, row, id)).filter(Boolean).join(" · ");
         const kind = kinds.indexOf(textOf(table, row, chart.labels[chart.labels.length - 1]));
-        return element("div", {class: "row"},
-            element("div", {class: "label", title: label}, label),
-            element("div", {class: "track", style: {"--c": `var(${strobe.runVariable(kinds.length > 1 ? kind : 0)})`}},
+        return strobe.barRow(label, null, element("div", {class: "track", style: {"--c": `var(${strobe.runVariable(kinds.length > 1 ? kind : 0)})`}},
                 element("div", {class: "fill", style: {width: share(x)}}),
                 s > 0 ? element("div", {class: "whisker", style: {left: share(low), width: share(x + s - low)}}) : null),
-            element("div", {class: "value"}, chart.unit === "bytes" ? strobe.bytes(x) : strobe.short(x) + " " + chart.unit));
+            chart.unit === "bytes" ? strobe.bytes(x) : strobe.short(x) + " " + chart.unit);
     });
     const node = element("div", {class: "bars"}, ...bars);
     return bars.length > 40 ? element("details", {}, element("summary", {}, chart.title || "chart", element("small", {}, bars.length + " bars")), node)

@@ -13,8 +13,9 @@ const runs = data.runs, several = runs.length > 1, profiles = data.profiles, ben
 const {element, segments, bytes, thousands, minus} = strobe;
 const {swatch} = strobe;
 const runName = (r, dots) => element("span", {class: "name"}, swatch(r, dots), runs[r].name);
-const setting = (run, key) => (run.settings.find(pair => pair[0] === key) || [])[1];
-const environment = (run, key) => (run.environment.find(pair => pair[0] === key) || [])[1];
+const valueOf = (pairs, key) => (pairs.find(pair => pair[0] === key) || [])[1];
+const setting = (run, key) => valueOf(run.settings, key), environment = (run, key) => valueOf(run.environment, key);
+const runsHead = () => [element("th", {}, ""), ...runs.map((run, r) => element("th", {}, runName(r)))];
 
 /* Decimals of a time; a spread has those of its median. */
 const digits = x => x < 10 ? 3 : x < 100 ? 2 : x < 1000 ? 1 : 0;
@@ -128,21 +129,20 @@ function facts() {
 
 function differencesSection() {
     if (!several) return;
-    const head = [element("th", {}, ""), ...runs.map((run, r) => element("th", {}, runName(r)))];
     const rows = list => list.map(d => element("tr", {}, element("th", {class: "mono"}, d.key), ...d.values.map(v => cell(v, "mono"))));
     const node = section("What differs", null);
-    if (data.settings.length) node.append(table(head, rows(data.settings), "plain"));
+    if (data.settings.length) node.append(table(runsHead(), rows(data.settings), "plain"));
     else node.append(element("p", {class: "lead"}, "All settings are the same."));
     if (data.environment.length)
-        node.append(element("h3", {}, "Differences in the environment"), table(head.map(th => th.cloneNode(true)), rows(data.environment), "plain"));
+        node.append(element("h3", {}, "Differences in the environment"), table(runsHead(), rows(data.environment), "plain"));
 }
 
 function headlineSection() {
-    const columns = data.table.columns;
-    const head = columns.map(c => element("th", {class: c.is_number ? "number" : "", title: c.help}, c.title));
-    const rows = data.table.rows.map((cells, r) => element("tr", {}, ...cells.map((text, c) => {
-        if (columns[c].id === "run") return element("th", {}, runName(r));
-        return cell(columns[c].id === "speed" && text ? text.replace("x", "×") : text, columns[c].is_number ? "number" : "");
+    const columns = strobe.usedColumns(data.table);
+    const head = columns.map(([c]) => element("th", {class: c.is_number ? "number" : "", title: c.help}, c.title));
+    const rows = data.table.shown.map((texts, r) => element("tr", {}, ...columns.map(([c, i]) => {
+        if (c.id === "run") return element("th", {}, runName(r));
+        return cell(c.id === "speed" && texts[i] ? texts[i].replace("x", "×") : texts[i], c.is_number ? "number" : "");
     })));
     section("Results", several ? "Speed and memory are compared with the first run." : null, element("div", {class: "wide"}, table(head, rows, "results")));
 }
@@ -245,10 +245,8 @@ function bars(title, rows) {
 const percent = (x, whole) => (100 * x / whole).toFixed(2) + "%";
 
 function bar(r, share, label, extra) {
-    return element("div", {class: "row"},
-        element("div", {class: "label", title: runs[r].name}, swatch(r), runs[r].name),
-        element("div", {class: "track", style: {"--c": `var(${strobe.runVariable(r)})`}}, element("div", {class: "fill", style: {width: share}}), ...(extra || [])),
-        element("div", {class: "value"}, ...label));
+    const track = element("div", {class: "track", style: {"--c": `var(${strobe.runVariable(r)})`}}, element("div", {class: "fill", style: {width: share}}), ...(extra || []));
+    return strobe.barRow(runs[r].name, swatch(r), track, ...label);
 }
 
 function speedSection() {
@@ -315,9 +313,9 @@ function memorySection() {
             isNumber(plan.peak) ? element("div", {class: "peak", title: "measured peak: " + bytes(plan.peak), style: {left: `min(${percent(plan.peak, largest)}, 100% - 2px)`}}) : null);
         const words = parts.map(([key]) => `${key} ${bytes(plan[key])}`);
         if (isNumber(plan.peak)) words.push(`measured peak ${bytes(plan.peak)}`);
-        return element("div", {class: "row"},
-            element("div", {class: "label", title: runs[r].name}, swatch(r), runs[r].name), track,
-            element("div", {class: "value"}, bytes(plan.total)), element("div", {class: "parts"}, words.join(" · ")));
+        const row = strobe.barRow(runs[r].name, swatch(r), track, bytes(plan.total));
+        row.append(element("div", {class: "parts"}, words.join(" · ")));
+        return row;
     });
     const grey = share => ({background: `color-mix(in srgb, var(--soft) ${100 * share}%, var(--grid))`});
     const key = element("div", {class: "key"},
@@ -389,11 +387,9 @@ function samplesSection() {
 /* Keys of all runs, in the order of the first run that has them; rows that differ are marked. */
 function pairsTable(kind, marked) {
     const keys = [...new Set(runs.flatMap(run => run[kind].map(pair => pair[0])))];
-    const value = (run, key) => (run[kind].find(pair => pair[0] === key) || [])[1];
     const differing = new Set(marked.map(d => d.key));
-    const head = [element("th", {}, ""), ...runs.map((run, r) => element("th", {}, runName(r)))];
-    return table(head, keys.map(key => element("tr", {class: differing.has(key) ? "differs" : ""},
-        element("th", {class: "mono"}, key), ...runs.map(run => cell(value(run, key), "mono")))), "plain");
+    return table(runsHead(), keys.map(key => element("tr", {class: differing.has(key) ? "differs" : ""},
+        element("th", {class: "mono"}, key), ...runs.map(run => cell(valueOf(run[kind], key), "mono")))), "plain");
 }
 
 const quoted = word => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replace(/'/g, "'\\''") + "'";

@@ -5,21 +5,32 @@ const element = strobe.element;
 
 /* --- the data, as objects ----------------------------------------------------------------------- */
 
-const TEXTS = new Set(["phase", "op", "shape", "types", "dtype", "peak_of", "variant", "device_kernel", "scope", "bound", "limit", "name"]);
+/* A column of texts or objects has each value once. */
+const cellOf = (column, i) => column.of ? column.of[column.at[i]] : column[i];
 
-function unpack(packed, index, runs) {
-    const text = i => i < 0 ? null : packed.texts[i];
-    const rows = packed.table.rows.map(cells => {
-        const row = {};
-        packed.table.fields.forEach((field, i) => { row[field] = TEXTS.has(field) ? text(cells[i]) : cells[i]; });
-        row.range = row.range.map(text);
-        row.floor = (row.floor_ms || 0) * (row.per_step || 0);
-        return row;
+/* The fields of the file (docs/PROFILE.md), those of its parts among them. */
+function rowsOf({rows: columns, kernels}, families) {
+    return columns.kernel_of.map((kernel, i) => {
+        const row = Object.fromEntries(Object.entries(columns).map(([field, column]) => [field, cellOf(column, i)]));
+        const family = families.indexOf(row.family);
+        return {...row, ...row.run_ms, ...row.counters, ...row.launch, kernel, name: kernels[kernel], variant: row.kernel, layer: row.layer ?? -1,
+            family: family < 0 ? families.length - 1 : family, ms: row.ms_per_step, work_ms: row.work_ms_per_step, floor: (row.floor_ms || 0) * (row.per_step || 0)};
     });
-    const memory = packed.memory && {
-        parts: packed.memory.parts, peak: packed.memory.peak,
-        columns: packed.memory.columns.map(c => ({row: rows[c[0]], at: c[1], bytes: c.slice(2)})),
-    };
+}
+
+const PART_NAMES = {optimizer: "optimizer state", copies: "copies of weights", saved: "saved for backward", forward: "forward temporaries", backward: "backward temporaries", update: "update temporaries"};
+
+/* Planned memory while each row runs, from where the row is first in the timeline. */
+function memoryOf({parts, peak, moments: columns}, rows, moments) {
+    const starts = new Map(moments.map(m => [m.row, m.start]).reverse());
+    if (!parts.length || !columns.length) return null;
+    return {parts: parts.map(id => [id, PART_NAMES[id] || id]), peak, columns: columns.map(([row, ...bytes]) => ({row: rows[row], at: starts.get(rows[row]), bytes}))};
+}
+
+function unpack(packed, index, runs, families) {
+    const rows = rowsOf(packed, families);
+    const moments = packed.timeline.moments.map(([row, start, end, lane]) => ({row: rows[row], start, end, lane}));
+    const memory = memoryOf(packed.memory, rows, moments);
     const idle = packed.idle || {}, machine = packed.machine || {}, idleOf = idle.phases || {};
     const phases = Object.entries(packed.phase_ms).map(([name, ms]) => ({name, ms, idle: idleOf[name] || 0}));
     const facts = {
@@ -27,7 +38,6 @@ function unpack(packed, index, runs) {
         idle_ms: idle.ms_per_step || 0, gaps: idle.gaps_per_step, answers: packed.words.map(word => [word.about, word.text]),
         machine: machine.gpu || machine.cpu, machine_date: machine.date, copies: packed.ceilings, products: (machine.products || []).map(x => [x.dtype, x.flops_per_s]),
     };
-    const moments = packed.moments.map(([row, start, us, lane]) => ({row: rows[row], start, end: start + us, lane}));
     const whole = facts.idle_ms + rows.reduce((sum, row) => sum + row.ms, 0);
     return Object.assign({}, packed, facts, {rows, memory, phases, moments, whole, index, color: packed.run >= 0 ? packed.run : runs + index});
 }
@@ -61,10 +71,7 @@ function familyBars(profiles, families) {
                 title: `${families[family]}: ${strobe.short(ms)} ms, ${percent(share)} %`,
             }, share * p.whole / most > .055 ? element("span", {class: family === families.indexOf(IDLE) ? "dim" : ""}, percent(share) + " %") : null));
         });
-        return element("div", {class: "row"},
-            element("div", {class: "label", title: p.name}, swatch(p), p.name),
-            element("div", {class: "track tall"}, fill),
-            element("div", {class: "value"}, strobe.short(p.whole) + " ms"));
+        return strobe.barRow(p.name, swatch(p), element("div", {class: "track tall"}, fill), strobe.short(p.whole) + " ms");
     }));
 }
 
@@ -440,7 +447,7 @@ function timelineSection(page) {
 strobe.profileSections = function (data, runs, section) {
     if (!data.profiles || !data.profiles.length) return;
     const page = {families: data.families, changes: data.changes, section};
-    page.profiles = data.profiles.map((p, i) => unpack(p, i, runs));
+    page.profiles = data.profiles.map((p, i) => unpack(p, i, runs, data.families));
     stepSection(page);
     changesSection(page);
     timelineSection(page);

@@ -14,6 +14,10 @@ strobe.element = function (tag, attributes, ...children) {
     return node;
 };
 
+/* A row of bars: a name with its mark, the track with its bars, and the value in words. */
+strobe.barRow = (name, mark, track, ...value) => strobe.element("div", {class: "row"},
+    strobe.element("div", {class: "label", title: name}, mark, name), track, strobe.element("div", {class: "value"}, ...value));
+
 /* A drawing of the program as an image: it has its own colors, and nothing in it can act on the page. */
 strobe.picture = (svg, attributes) => strobe.element("img", Object.assign({src: "data:image/svg+xml," + encodeURIComponent(svg)}, attributes));
 
@@ -67,6 +71,11 @@ strobe.bytes = function (x) {
     while (Math.abs(x) >= 1024 && unit + 1 < units.length) { x /= 1024; unit++; }
     return x.toFixed(unit ? 1 : 0) + " " + units[unit];
 };
+
+/* --- tables ------------------------------------------------------------------------------------ */
+
+/* The columns of a table of the program that have a text, each with its index. */
+strobe.usedColumns = table => table.columns.map((c, i) => [c, i]).filter(([, i]) => table.shown.some(row => row[i] !== null));
 
 /* --- tables that sort -------------------------------------------------------------------------- */
 

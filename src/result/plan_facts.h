@@ -1,7 +1,7 @@
-/* facts.h - numbers of a training step that follow from its plans, before any step runs: plan.json
- * (docs/FORMATS.md), written and read by one table. NAN: the file lacks them. */
-#ifndef RESULT_FACTS_H
-#define RESULT_FACTS_H
+/* plan_facts.h - numbers of a training step that follow from its plans, before any step runs:
+ * plan.json (docs/FORMATS.md), written and read by one table. NAN: the file lacks them. */
+#ifndef RESULT_PLAN_FACTS_H
+#define RESULT_PLAN_FACTS_H
 
 #include "base/hash.h"
 #include "base/record.h"

@@ -1,4 +1,4 @@
-#include "result/facts.h"
+#include "result/plan_facts.h"
 
 /* clang-format off */
 #define S struct facts
