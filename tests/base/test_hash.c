@@ -12,11 +12,13 @@
 static void test_published_digests(void **state)
 {
     (void)state;
-    char hex[HASH_HEX];
+    char hex[HASH_HEX], base64[HASH_BASE64];
     hash_bytes("", 0, hex);
     assert_string_equal(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     hash_bytes("abc", 3, hex);
     assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    hash_base64("abc", 3, base64);
+    assert_string_equal(base64, "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
 }
 
 static void test_in_pieces(void **state)
