@@ -12,8 +12,8 @@
 #include "cli/planned.h"
 #include "engine/device.h"
 #include "suite/grid.h"
-#include "view/step_view.h"
 #include "view/ceilings.h"
+#include "view/step_view.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 /* "4096 x 256", "64 x (32,8)": blocks x threads of a block. */
 const char *kernel_shape_text(const struct kernel_shape *s, struct arena *a);
 
-/* Columns about a launch `x`, for lists of columns (table_cells.h). They are empty if x is NULL, and
- * where the compiler or the library does not say. */
+/* Columns about a launch `x`, for lists of columns (table_cells.h). They are empty if x is NULL,
+ * and where the compiler or the library does not say. */
 /* clang-format off */
 #define LAUNCH_COLUMNS(X) \
     X("grid_block", "grid x block", "blocks x threads of a block", TEXT, launch_shape_text(x, row.arena)) \

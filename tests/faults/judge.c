@@ -263,7 +263,7 @@ static int iteration_of(const struct subject *s, const char *name)
 }
 
 /* Whether "+page.html.0123456789ab.tmp" is what a page's writer could not remove: the page lies
- * anywhere, so nobody holds a lock to clean up under. docs/RELIABILITY.md says who deletes it. */
+ * anywhere, so no one holds a lock to clean up under. docs/RELIABILITY.md says who deletes it. */
 static bool is_temporary_page(const char *word)
 {
     static const char page[] = "+page.html.";

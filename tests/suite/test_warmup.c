@@ -34,27 +34,22 @@ static struct warmup_process process(int warmup, double first, double later,
     table_set_text(t, 0, 0, "small");
     table_set_text(t, 0, 1, "step");
     t = &sheet_add(&p.sheet, NULL, step_columns, STEP_COLUMNS, warmup + STEPS, &arena)->table;
-    for (int i = 0; i < t->rows; i++) {
-        table_set_text(t, i, STEP_CELL, "small");
-        table_set_text(t, i, STEP_PHASE, "step");
-        table_set(t, i, STEP_NUMBER, 0, i, &arena);
-        table_set(t, i, STEP_MS, 4, i ? later : first, &arena);
-    }
+    for (int i = 0; i < t->rows; i++)
+        grid_step_set((struct table_row){t, i, 0, &arena}, "small", "step", i, i ? later : first);
     t = &sheet_add(&p.sheet, NULL, start_columns, START_COLUMNS, BENCH_STARTS, &arena)->table;
-    grid_start_set(t, 0, "small", "opening", 500, &(struct kernel_setup){0}, &arena);
-    grid_start_set(t, 1, "small", "first step", first, setup, &arena);
+    struct table_row row = {t, 0, 0, &arena};
+    grid_start_set(row, "small", "opening", 500, &(struct kernel_setup){0});
+    table_next_row(&row);
+    grid_start_set(row, "small", "first step", first, setup);
     return p;
 }
 
 static double number(const struct table *t, int row, const char *id)
 {
-    for (int c = 0; c < t->columns; c++)
-        if (!strcmp(t->column[c].id, id)) {
-            if (!table_at(t, row, c)->text) fail_msg("nothing in row %d, %s", row, id);
-            return table_at(t, row, c)->number;
-        }
-    fail_msg("no column %s", id);
-    return 0;
+    int column = table_find(t, id);
+    if (column < 0) fail_msg("no column %s", id);
+    if (!table_at(t, row, column)->text) fail_msg("nothing in row %d, %s", row, id);
+    return table_at(t, row, column)->number;
 }
 
 static struct sheet view_of(struct warmup_process *p, int n)
