@@ -81,7 +81,7 @@ enum {
 #define TABLE_COUNT(known, x)          TABLE_IF(known, table_set_count(TABLE_AT, x, row.arena))
 #define TABLE_ERROR(known, x)          TABLE_IF(known, table_set_error(TABLE_AT, x, row.arena))
 /* Milliseconds, whose text is in microseconds. */
-#define TABLE_US(known, digits, ms)    TABLE_IF(known, table_set_us(TABLE_AT, digits, ms, row.arena))
+#define TABLE_US(known, digits, x)     TABLE_IF(known, table_set_us(TABLE_AT, digits, x, row.arena))
 /* A text of its own beside the number. */
 #define TABLE_SHOWN(known, text, x) \
     TABLE_IF(known, *table_at(TABLE_AT) = ((struct table_cell){text, x}))
