@@ -148,7 +148,9 @@ enum status communicator_wait(struct communicator *c, const float *data)
     int64_t oldest = max_i64(0, c->posted - QUEUE), number = c->posted - 1;
     while (number >= oldest && c->call[number % QUEUE].data != data) number--;
     BUG_IF(number < 0, "no collective was started on this memory");
-    if (number < oldest) number = oldest; /* it came later than the one that is forgotten */
+    /* The collective on this memory is older than all that are remembered. Once the oldest
+     * remembered one has run, this collective has run, too. */
+    if (number < oldest) number = oldest;
     struct collective_call call = c->call[number % QUEUE];
     pthread_mutex_unlock(&c->mutex);
     TRY(wait_for(c, number));
