@@ -137,7 +137,8 @@ enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]
         TRY(random_step_run(&b->random_step, b->iteration, NULL, &ret_ms[BENCH_STEP]));
         b->loss = (float)b->random_step.loss;
     }
-    /* The update is last, so that the first loss of every line uses the initial weights. */
+    /* The lines that change the weights, step and update, come after the others, so that the first
+     * loss of the others uses the initial weights. */
     if (has(l, BENCH_UPDATE)) TRY(feed_and_time(b, &b->update, &ret_ms[BENCH_UPDATE]));
     b->iteration++;
     return ST_OK;

@@ -21,7 +21,7 @@ struct probing {
     pid_t pid;
     struct probe_note last;
     char size[256]; /* of the last launch; empty: there was none */
-    bool runs;      /* it is under way */
+    bool runs;      /* the last launch has not returned */
     int64_t since_ns;
     double limit_s;
     bool endless;
@@ -37,7 +37,7 @@ char **lab_with_word(char **words, char *more, struct arena *a)
     return ret;
 }
 
-/* Takes notes until the last one, the end of the process, or the end of the time. */
+/* Receives notes until the last note, the end of the process, or the time limit of a launch. */
 static enum status listen(struct probing *p)
 {
     for (;;) {
@@ -58,7 +58,8 @@ static enum status listen(struct probing *p)
     }
 }
 
-/* Waits for the end of the process, by force if need be; its state as waitpid gives it. */
+/* Waits until the process has ended, and kills it if it hangs or after Ctrl-C. Returns its state as
+ * waitpid reports it. */
 static int end(const struct probing *p)
 {
     enum { PATIENCE_MS = 5000 };
@@ -72,7 +73,7 @@ static int end(const struct probing *p)
     return state;
 }
 
-/* The process is gone without a last note. */
+/* Words how the process ended if it sent no last note. */
 static const char *ended_early(const struct probing *p, int state, struct arena *a)
 {
     const char *when = p->runs    ? arena_printf(a, "at %s: it", p->size)
@@ -139,7 +140,8 @@ enum status lab_watched_open(int fd, struct lab_watched **ret)
     return ST_OK;
 }
 
-/* Waits for the end of the process, by force if a call exceeds the limit: *ret_endless. */
+/* Waits until the process has ended. Kills it if a call exceeds the limit (*ret_endless), or if it
+ * has not exited 2 s after its run. */
 static int wait_watched(const struct child *c, const struct lab_watched *w, double limit_s,
                         bool *ret_endless)
 {
@@ -173,7 +175,7 @@ static enum status run_watched(char **words, const char *name, double limit_s, i
         *ret = arena_printf(a, "a later call of it had not ended after %g s (--limit)", limit_s);
     else if (interrupt_noted())
         return fail(ST_INTERRUPTED, "stopped while %s was timed", name);
-    else if (w->ended) /* whatever the kernel's library did afterwards */
+    else if (w->ended) /* the run has a result; how the process ended afterwards does not matter */
         return w->status == ST_OK ? ST_OK : fail(w->status, "%s", w->message);
     else if (WIFSIGNALED(state))
         *ret = arena_printf(a, "it crashed %s: %s",

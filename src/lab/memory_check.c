@@ -3,8 +3,9 @@
 #include "base/free_memory.h"
 #include "base/threads.h"
 
-/* Bytes of host memory while the inputs are made: the inputs as floats, in their type, and as
- * doubles, which the solution may copy; and the solution. The checks need less later. */
+/* Bytes of host memory while the inputs are made. For each input element: a float, the number in
+ * its type, its double, and a copy of the double for the solution. For each output element: three
+ * doubles, the solution among them. The checks need less later. */
 static double host_bytes(const struct lab_problem *p)
 {
     double inputs = 0;

@@ -12,7 +12,7 @@ struct liveness {
     struct plan *p;
     const struct graph *g;
     int *last_use;     /* per value: the last step that uses it, not counting uses of its views */
-    int *read;         /* per owner: the last step visited so far that reads its bytes */
+    int *read;         /* per root: the last step visited so far that reads its bytes */
     struct unit *unit; /* sorted by `first` */
     int units;
 };
@@ -218,8 +218,9 @@ static void unite_small_inputs(struct plan *p)
         if (is_small_input(p, v)) p->span[v].last = last;
 }
 
-/* Every member gets the span of its owner, and a part of a unit its own bytes. A value that is made
- * in a part of a unit is the owner of others itself. */
+/* Every member gets the span of its root; but a part of a unit keeps its own size. A value that
+ * store_in_place put into a part of a unit may itself be the root of other values, so roots are
+ * followed in a chain. */
 static void give_root(struct plan *p, int v)
 {
     struct span *s = &p->span[v];

@@ -8,10 +8,12 @@
 #include <stdio.h>
 
 enum { STEPS_LEAST = 3, STEPS_MOST = 5000 };
-/* Warm-up takes at most this share of the limit, at least this share of the profiled time. */
+/* Warm-up ends after WARM_SHARE of the limit. Otherwise it goes on until its steps are as many as
+ * the options set and have taken WARM_OF_LEAST of the minimum profiled time. */
 static const double WARM_SHARE = 0.25, WARM_OF_LEAST = 0.2;
-/* A step longer than LONG_MS reports progress every LOOK_MS. Its duration is estimated once TELLS
- * of its FLOPs are done. A warning is printed if the whole run would take OVER times the limit. */
+/* A step longer than LONG_MS reports progress every LOOK_MS. The duration of the first step is
+ * estimated once the share TELLS of its FLOPs, or one micro-step, is done. A warning is printed if
+ * the whole run would take OVER times the limit. */
 static const double LONG_MS = 1000, LOOK_MS = 100, TELLS = 0.2, OVER = 1.1;
 
 void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm)
@@ -43,7 +45,8 @@ int pace_least(const struct pace *p)
     return p->o->steps < STEPS_LEAST ? p->o->steps : STEPS_LEAST;
 }
 
-/* Until the number of steps is chosen, assumes that they use up the limit. */
+/* The predicted remaining time. Until the number of steps is chosen, it is at most the rest of the
+ * limit, but at least the time of the fewest steps. */
 static double left_ms(const struct pace *p)
 {
     double now = p->step_begun_ns ? since(p->step_begun_ns) : 0;
@@ -131,7 +134,8 @@ bool pace_is_slow(const struct pace *p)
     return p->done == 0 || p->step_ms > LONG_MS;
 }
 
-/* The first step is not representative, on a host too: it counts only if time is short. */
+/* On a host, too, the first step is not representative, so its time does not count toward the
+ * warm-up time (pace_end). */
 bool pace_warms(const struct pace *p)
 {
     const struct profile_options *o = p->o;
@@ -150,7 +154,8 @@ int pace_choose(struct pace *p, int *ret_plain)
     if (wanted > STEPS_MOST) wanted = STEPS_MOST;
     if (wanted < o->steps) wanted = o->steps;
     int least = pace_least(p), n = (int)(fit < wanted ? fit : wanted);
-    *ret_plain = n < least ? 1 : n; /* one pair if even the minimum takes too long */
+    /* If not even the minimum fits, one unprofiled step, so that one comparison is possible. */
+    *ret_plain = n < least ? 1 : n;
     n = n < least ? least : n;
     p->chosen = true;
     p->total = p->done + n + *ret_plain;

@@ -13,7 +13,7 @@ enum {
     KEPT_MOST = 4,    /* checkpoints: newest, previous, best, and the one being written */
     OF_TENSOR = 200,  /* bytes of a safetensors header per tensor */
     LINE = 200,       /* bytes of a line of log.jsonl */
-    TEXTS = 16 << 10, /* bytes of the text files of a checkpoint, and of those of the run */
+    TEXTS = 16 << 10, /* at most the bytes of one checkpoint's text files; likewise of the run's */
 };
 
 static int64_t checkpoint_bytes(const struct trainer *t)

@@ -31,7 +31,7 @@ static const char *const without[ISA_COUNT] = {
     [ISA_NEON] = "kernels use vectors only where the compiler does so by itself",
 };
 
-/* Float types with their names as values of the key dtype. */
+/* The float types and the words for them in the setting `dtype`. */
 static const struct {
     const char *name;
     enum dtype dtype;

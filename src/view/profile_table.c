@@ -1,5 +1,6 @@
-/* Prints two tables with the same lines, because one would be wider than a screen: times, with the
- * columns of Nsight Systems, and work. CSV has one table. */
+/* Prints the columns as several tables with the same lines, because one table would be wider than a
+ * screen: times, with the columns of Nsight Systems, then work, counters and occupancy. CSV has one
+ * table. With several ranks, a table of collectives is printed, too, which has lines of its own. */
 #include "view/profile_table.h"
 
 #include "base/str.h"
@@ -19,7 +20,7 @@ static const double LEAST_SHOWN = 1e-4, MOST_SHOWN = 9999;
 
 enum { NAME_LEAST = 24, NAME_MOST = 48, ABOUT_WIDTH = 12, USUAL = 100 };
 
-/* In text the unit of work suits the largest line. */
+/* In printed text, FLOPs and bytes use the unit (M, G, T) that fits the largest number. */
 struct scale {
     double flops, bytes; /* factors of MFLOP and of MB */
 };
@@ -53,8 +54,8 @@ struct scale {
     X("name", "name", "name of the line", TEXT, arena_printf(row.arena, "%*s%s", 2 * g->depth, "", g->name))
 /* clang-format on */
 
-/* Kinds of columns of this table alone. SHORT is a NUMBER whose text is short if it is very small,
- * GAP one whose text is short if it is very large, too. */
+/* Kinds of columns of this table alone. SHORT: a number, printed as <0.0001 if it is smaller. GAP:
+ * like SHORT, and printed as >9999 if it is larger. */
 enum { TABLE_IS_PERCENT = true, TABLE_IS_SHORT = true, TABLE_IS_GAP = true };
 #define TABLE_PERCENT(known, x) \
     TABLE_SHOWN(known, arena_printf(row.arena, "%.2f", 100 * (x)), 100 * (x))
@@ -135,7 +136,8 @@ static void set_units(struct table *t, const struct scale *scale, struct arena *
     t->column = column;
 }
 
-/* The lines that are not shown, added up to one. Idle time (the last group) is always shown. */
+/* One line with the sums of the lines that are not shown. Idle time (the last group) is always
+ * shown. */
 static struct profile_group rest_of(const struct profile_groups *g, int from, struct arena *a)
 {
     int n = g->groups - 1 - from;

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* The kernel is compiled with each of these numbers of words that occupy registers. */
+/* The kernel is compiled once for each of these values of KEPT, the number of registers that a
+ * thread keeps occupied. */
 #define KEPT_LIST(X) X(16) X(24) X(40) X(56) X(72) X(88) X(120) X(184)
 #define NUMBER(n)    n,
 #define RUNG(n)      {.name = "sum", .file = "occupancy/gpu/01_sum.cu", .options = "-DKEPT=" #n},

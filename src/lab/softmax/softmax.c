@@ -28,7 +28,8 @@ static double reference(const struct lab_problem *p, const double *const *in, do
 }
 
 /* Rounding to bf16 has an error of up to 2^-9. Floats have errors of a few units of 2^-24 and the
- * rounding errors of the sum, which grow like its square root if one thread adds in order. */
+ * rounding errors of the sum, which grow like the square root of the number of columns if one
+ * thread adds in order. */
 static double tolerance(const struct lab_problem *p)
 {
     return p->dtype == DT_BF16 ? 3e-3 : 5e-7 + 6e-8 * sqrt((double)p->n[1]);
@@ -43,7 +44,8 @@ static void shared(const struct lab_problem *p, struct kernel_shape *ret)
 /* If L2 cannot hold the rows of all resident warps, each row is read twice from memory. */
 static double twice(const struct lab_problem *p)
 {
-    enum { WARPS = 64, L2_OF_PROCESSOR = 400 << 10 }; /* bytes: an H100 has 50 MiB */
+    /* Per SM: resident warps, and bytes of L2 (an H100 has 50 MiB for 132 SMs). */
+    enum { WARPS = 64, L2_OF_PROCESSOR = 400 << 10 };
     int64_t bytes = WARPS * p->n[1] * dtype_size(p->dtype);
     return bytes > L2_OF_PROCESSOR ? 1.5 * p->bytes : p->bytes;
 }

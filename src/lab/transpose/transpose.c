@@ -25,7 +25,7 @@ static double reference(const struct lab_problem *p, const double *const *in, do
 }
 
 /* The naive kernel writes one element to each sector of 32 bytes at a time, and L2 evicts most
- * sectors before they are full. A CPU reads a line before it stores to the line. */
+ * sectors before they are full. */
 static double naive(const struct lab_problem *p)
 {
     return p->bytes / 2 * (1 + 32 / (double)dtype_size(p->dtype));
