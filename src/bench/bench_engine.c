@@ -57,7 +57,7 @@ static enum status open(struct bench_engine *b)
     unsigned kinds = bench_kinds(c, b->lines);
     if (c->ranks.count > 1 && b->lines != 1u << BENCH_STEP)
         return fail(ST_UNSUPPORTED,
-                    "several ranks are timed in a whole step only; add --phase=step, or use "
+                    "with several ranks only whole steps can be timed: use --phase=step alone, or "
                     "--ranks=1");
     TRY(random_crew_open(&b->crew, &b->job));
     TRY(engine_open_rank(&b->engine, c, b->job.vocab, kinds, device_backend(c),

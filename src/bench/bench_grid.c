@@ -47,8 +47,8 @@ enum status bench_read_warmups(struct bench_grid *g, const char *words)
         if (end == at || (*end && *end != ',') || n < 0 || n > STEPS_MOST ||
             g->warmups == BENCH_WARMUPS)
             return fail(ST_USAGE,
-                        "--warmup takes a number of steps, 0 to %d, or up to %d of them, as in "
-                        "0,1,2,5; not %s",
+                        "--warmup takes a number of steps from 0 to %d, or a list of up to %d such "
+                        "numbers, as in 0,1,2,5; not %s",
                         STEPS_MOST, BENCH_WARMUPS, words);
         for (int i = 0; i < g->warmups; i++)
             if (g->warmup[i] == n)
@@ -138,7 +138,7 @@ enum status bench_grid_cells(const struct bench_grid *g, struct bench_cell **ret
 {
     int64_t n = count(g);
     if (g->steps < 1 || g->steps > STEPS_MOST)
-        return fail(ST_USAGE, "--steps is 1 to %d", STEPS_MOST);
+        return fail(ST_USAGE, "--steps must be between 1 and %d", STEPS_MOST);
     if (n > BENCH_CELLS)
         return fail(ST_USAGE, "more than %d cells: vary fewer keys or values", BENCH_CELLS);
     struct bench_cell *cell = ARENA_NEW(a, struct bench_cell, n);

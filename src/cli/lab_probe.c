@@ -6,6 +6,7 @@
 #include "cli/child.h"
 #include "lab/probe.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,7 +136,9 @@ enum status lab_watched_open(int fd, struct lab_watched **ret)
 {
     void *shared =
         mmap(NULL, sizeof(struct lab_watched), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (shared == MAP_FAILED) return fail(ST_IO, "--watched needs the memory of the parent");
+    if (shared == MAP_FAILED)
+        return fail(ST_IO, "--watched=%d: cannot map the memory shared with the parent process: %s",
+                    fd, strerror(errno));
     *ret = shared;
     return ST_OK;
 }
@@ -172,18 +175,18 @@ static enum status run_watched(char **words, const char *name, double limit_s, i
     TRY(child_start(&child, words, name, CHILD_TO_STDOUT, fd));
     int state = wait_watched(&child, w, limit_s, &endless);
     if (endless)
-        *ret = arena_printf(a, "a later call of it had not ended after %g s (--limit)", limit_s);
+        *ret = arena_printf(a, "a timed call did not return within %g s (--limit)", limit_s);
     else if (interrupt_noted())
         return fail(ST_INTERRUPTED, "stopped while %s was timed", name);
     else if (w->ended) /* the run has a result; how the process ended afterwards does not matter */
         return w->status == ST_OK ? ST_OK : fail(w->status, "%s", w->message);
     else if (WIFSIGNALED(state))
         *ret = arena_printf(a, "it crashed %s: %s",
-                            w->since_ns ? "in a later call" : "the program after a later call",
+                            w->since_ns ? "in a timed call" : "the program after a timed call",
                             strsignal(WTERMSIG(state)));
     else
-        *ret = arena_printf(a, "it ended the process with exit code %d %s a later call",
-                            WEXITSTATUS(state), w->since_ns ? "in" : "after");
+        *ret = arena_printf(a, "the kernel ended the process with exit code %d %s a timed call",
+                            WEXITSTATUS(state), w->since_ns ? "during" : "after");
     return ST_OK;
 }
 

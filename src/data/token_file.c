@@ -65,7 +65,7 @@ static enum status fail_token(const struct token_file *f, int64_t first, const i
 {
     int64_t i = 0;
     while ((uint32_t)token[i] < (uint32_t)vocabulary) i++;
-    return fail(ST_FORMAT, "%s: token %lld is %lld, but the vocabulary has %d", f->path,
+    return fail(ST_FORMAT, "%s: token %lld is %lld, but the vocabulary has only %d tokens", f->path,
                 (long long)(first + i), (long long)(uint32_t)token[i], vocabulary);
 }
 

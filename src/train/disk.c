@@ -64,11 +64,12 @@ enum status disk_check(struct trainer *t)
     str_bytes(need, (double)total);
     str_bytes(each, (double)one);
     snprintf(t->disk_words, sizeof t->disk_words,
-             "disk         %lld checkpoint%s of %s, and the log: %s of %s free\n", (long long)kept,
-             kept == 1 ? "" : "s", each, need, available);
+             "disk         needs %s for %lld checkpoint%s of %s and the log (available: %s)\n",
+             need, (long long)kept, kept == 1 ? "" : "s", each, available);
     if (total <= space) return ST_OK;
     return fail(ST_FULL,
                 "this run will write %s to %s (%lld checkpoint%s of %s at a time, and its log), "
-                "and %s are free there: free some space, or choose an --out_dir on another disk",
+                "and %s are available there, counting the checkpoints that it replaces: free some "
+                "space, or choose an --out_dir on another disk",
                 need, t->run.lock.path, (long long)kept, kept == 1 ? "" : "s", each, available);
 }

@@ -40,8 +40,8 @@ struct scale {
     X("flop_per_byte", "FLOP/B", "arithmetic intensity", NUMBER, works, 3, g->flops / g->bytes) \
     X("gflop_per_s", "GFLOP/s", "achieved", FLOPS, works && seconds > 0, g->flops / seconds) \
     X("gb_per_s", "GB/s", "achieved", NUMBER, works && seconds > 0, 3, 1e-9 * g->bytes / seconds) \
-    X("bound", "bound by", "the resource that limits it", TEXT, works ? bound_name(g->bound) : NULL) \
-    X("floor_ms", "floor ms", "lower bound on its time in a step, at the measured peaks", SHORT, works, 3, g->floor_ms) \
+    X("bound", "bound by", "the resource that limits the line", TEXT, works ? bound_name(g->bound) : NULL) \
+    X("floor_ms", "floor ms", "lower bound on the line's time in a step, at the measured peaks", SHORT, works, 3, g->floor_ms) \
     X("times_floor", "x floor", "time / lower bound, over all kernels of an operator", GAP, works && g->floor_ms > 0 && g->bound != BOUND_LATENCY, 3, g->work_ms / g->floor_ms) \
     X("threads_percent", "threads %", "mean share of the time in which a thread works", PERCENT, works && g->seen_ms > 0, g->busy_ms / g->seen_ms) \
     X("dram_read_mb_per_step", "read MB", "bytes of a step read from DRAM, counted", SHORT, counted, 3, 1e-6 * c->dram_read / scale.bytes) \
@@ -265,17 +265,18 @@ static void print_tables(const struct profile *p, const struct table *t,
                   0, s);
     str_append(s, "\n");
     table_form_print(f, &times, s);
-    print_more(t, work_columns, "work, floor ms and x floor: per step", f, s, a);
+    print_more(t, work_columns, "FLOPs, bytes, floor ms and x floor are per step.", f, s, a);
     if (p->counted)
         print_more(t, counter_columns,
-                   "hardware counters of one further step, its kernels one by one; x plan: bytes "
-                   "that all kernels of an operator read and write in DRAM / the plan's, below 1 "
-                   "where L2 had them",
+                   "Hardware counters of one more step, whose kernels ran one at a time. x plan: "
+                   "DRAM bytes of an operator divided by its bytes in the plan; below 1 if L2 "
+                   "served part of them.",
                    f, s, a);
     if (p->communication) {
         struct table ranks = communication_table(p->communication, how->rows, a);
         str_append(s, "\n");
-        print_wrapped("collectives of rank 0, in the order of a step, each a mean", 0, s);
+        print_wrapped("Collectives of rank 0 in the order of a step; times are means over steps.",
+                      0, s);
         str_append(s, "\n");
         table_form_print(f, &ranks, s);
     }

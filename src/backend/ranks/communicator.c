@@ -98,7 +98,8 @@ struct communicator *communicator_open(const struct link *link, void *state, int
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->posted_one, NULL);
     pthread_cond_init(&c->done_one, NULL);
-    BUG_IF(!threads_start(&c->thread, work, c), "the system has no thread for rank %d", rank);
+    BUG_IF(!threads_start(&c->thread, work, c), "cannot start the communicator's thread of rank %d",
+           rank);
     return c;
 }
 

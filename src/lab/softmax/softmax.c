@@ -58,7 +58,7 @@ static const struct lab_rung gpu[] = {
     {"online", "softmax/gpu/02_online.cu", .shape = lab_block_rows, .bound = LOADS,
      .no_gain = "a pass over a cache is cheap; the exponentials are as many as before"},
     {"warp", "softmax/gpu/03_warp.cu", .shape = lab_warp_rows, .moved = twice, .bound = LOADS,
-     .no_gain = "with long rows, more of them are under way at once than the caches keep"},
+     .no_gain = "with long rows, the rows that all warps work on at once do not fit in the caches"},
     {"shared", "softmax/gpu/04_shared.cu", .shape = shared, .bound = LOADS,
      .no_gain = "the second read came from a cache and cost little"},
     {"registers", "softmax/gpu/05_registers.cu", .shape = lab_rows_in_registers,
@@ -90,8 +90,8 @@ static const struct lab_rung cpu[] = {
      .scratch = row_of_each, .bound = "the exponentials, and the latency of memory for one core",
      .no_gain = "the exponentials are the limit, not the bytes that are written"},
     {"threads", "softmax/cpu/05_threads.c", .run = LAB_CPU(softmax_threads), .scratch = row_of_each,
-     .bound = "what other cores and programs take of the memory",
-     .no_gain = "one core was enough for the memory of this machine"},
+     .bound = "the memory bandwidth that other cores and programs use",
+     .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };
 
