@@ -16,7 +16,7 @@ launches() {
 # begin with nvjet
 runs() {
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-        /^[^"]*idle$/ || /\(of no kernel\)$/ { next }
+        /^[^"]*idle$/ || /\(inputs and results\)$/ { next }
         { name = $0; gsub(/"/, "", name); sub(/.* /, "", name); n[name] += $at["runs_per_step"] }
         END { for (name in n) if (name !~ /^nvjet/) print name, n[name] }' "$1" | sort
 }
