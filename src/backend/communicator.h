@@ -15,12 +15,12 @@
 enum { RANKS_MOST = 1024, RANKS_ON_DEVICE = 8 };
 
 enum collective {
-    COLLECTIVE_ALL_REDUCE,     /* the sum, everywhere */
-    COLLECTIVE_REDUCE_SCATTER, /* the sum of shard r at rank r; the other shards are undefined */
-    COLLECTIVE_ALL_GATHER,     /* shard r of rank r, everywhere */
-    COLLECTIVE_BROADCAST,      /* what rank 0 has, everywhere */
-    COLLECTIVE_GATHER,         /* the messages (bytes) of all ranks, everywhere */
-    COLLECTIVE_TELL,           /* like BROADCAST, but a message (bytes) instead of floats */
+    COLLECTIVE_ALL_REDUCE,        /* the sum, everywhere */
+    COLLECTIVE_REDUCE_SCATTER,    /* the sum of shard r at rank r; the other shards are undefined */
+    COLLECTIVE_ALL_GATHER,        /* shard r of rank r, everywhere */
+    COLLECTIVE_BROADCAST,         /* what rank 0 has, everywhere */
+    COLLECTIVE_GATHER,            /* the messages (bytes) of all ranks, everywhere */
+    COLLECTIVE_BROADCAST_MESSAGE, /* like BROADCAST, but a message (bytes) instead of floats */
 };
 
 /* Shard `rank` of n elements: elements first ... end - 1. Shards begin at multiples of 16. */
@@ -94,7 +94,7 @@ void communicator_set_timeout(struct communicator *c, int64_t seconds);
  * fails if another rank reported a failure or has ended. After rank_timeout it also fails, and the
  * message names a rank that is not waiting, or says that all ranks wait. It never fails if the
  * ranks are threads. */
-enum status communicator_look(struct communicator *c, int64_t waited_ns);
+enum status communicator_check(struct communicator *c, int64_t waited_ns);
 /* Whether this rank reports a failure that ended all ranks: rank 0 does, or rank 1 if rank 0 was
  * lost. */
 bool communicator_reports(const struct communicator *c);

@@ -96,7 +96,7 @@ struct bench_place bench_grid_place(const struct bench_grid *g, int cell)
 }
 
 /* True if all keys that determine the vocabulary are equal. */
-static bool is_of_subject(const struct config *x, const struct config *y)
+static bool same_vocabulary_keys(const struct config *x, const struct config *y)
 {
     return x->model.vocab_size == y->model.vocab_size && x->model.kind == y->model.kind &&
            !strcmp(x->data.dataset, y->data.dataset) && !strcmp(x->data.data_dir, y->data.data_dir);
@@ -105,7 +105,7 @@ static bool is_of_subject(const struct config *x, const struct config *y)
 static enum status set_vocabulary(const struct bench_grid *g, const struct bench_subject *s,
                                   struct bench_cell *c, struct arena *a)
 {
-    if (is_of_subject(&c->config, &s->config)) return ST_OK;
+    if (same_vocabulary_keys(&c->config, &s->config)) return ST_OK;
     if (g->vocabulary) return g->vocabulary(g, &c->config, &c->vocab, a);
     if (c->config.model.vocab_size) c->vocab = c->config.model.vocab_size;
     return ST_OK;

@@ -129,7 +129,7 @@ static void place_leaf(struct liveness *l, const struct node *n, int id)
     }
 }
 
-static bool is_input(const struct liveness *l, int root)
+static bool is_leaf(const struct liveness *l, int root)
 {
     const struct node *n = graph_producer(l->g, (value){root});
     return n->op == OP_LEAF;
@@ -141,7 +141,7 @@ static bool may_reuse(const struct liveness *l, int id, int i)
     const struct node *n = &l->g->node[id];
     const struct span *root = root_of(l->p, n->in[i]);
     if (l->p->options.no_reuse || root->storage != STORAGE_ARENA || root->last != id) return false;
-    if (is_input(l, root->root)) return false;
+    if (is_leaf(l, root->root)) return false;
     for (int k = 0; k < n->n_in; k++)
         if (k != i && l->p->span[n->in[k].i].root == root->root) return false;
     return type_bytes(graph_type(l->g, n->out[0])) == type_bytes(graph_type(l->g, n->in[i]));
@@ -169,7 +169,7 @@ static void store_in_place(struct liveness *l, int id)
     const struct node *n = &l->g->node[id];
     struct span *x = root_of(l->p, n->in[1]), *leaf = root_of(l->p, n->in[0]);
     if (l->p->options.no_reuse || x->storage != STORAGE_ARENA) return;
-    if (x->last != id || is_input(l, x->root) || l->read[l->p->span[n->in[0].i].root] >= x->first)
+    if (x->last != id || is_leaf(l, x->root) || l->read[l->p->span[n->in[0].i].root] >= x->first)
         return;
     if (x->bytes != type_bytes(graph_type(l->g, n->in[0]))) return;
     if (leaf->storage == STORAGE_ARENA) { /* a part of a unit */

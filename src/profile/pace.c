@@ -9,12 +9,12 @@
 
 enum { STEPS_LEAST = 3, STEPS_MOST = 5000 };
 /* Warm-up ends after WARM_SHARE of the limit. Otherwise it goes on until its steps are as many as
- * the options set and have taken WARM_OF_LEAST of the minimum profiled time. */
-static const double WARM_SHARE = 0.25, WARM_OF_LEAST = 0.2;
+ * the options set and have taken WARM_SHARE_OF_PROFILED of the minimum profiled time. */
+static const double WARM_SHARE = 0.25, WARM_SHARE_OF_PROFILED = 0.2;
 /* A step longer than LONG_MS reports progress every LOOK_MS. The duration of the first step is
- * estimated once the share TELLS of its FLOPs, or one micro-step, is done. A warning is printed if
- * the whole run would take OVER times the limit. */
-static const double LONG_MS = 1000, LOOK_MS = 100, TELLS = 0.2, OVER = 1.1;
+ * estimated once SHARE_TO_ESTIMATE of its FLOPs, or one micro-step, is done. A warning is printed
+ * if the whole run would take OVER times the limit. */
+static const double LONG_MS = 1000, LOOK_MS = 100, SHARE_TO_ESTIMATE = 0.2, OVER = 1.1;
 
 void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm)
 {
@@ -108,7 +108,7 @@ void pace_look(struct pace *p, const struct plan *plan, int node)
     if (ms < LONG_MS || !(p->step_flops > 0)) return;
     p->share = p->flops / p->step_flops;
     double tells = 1.0 / (double)p->config->train.gradient_accumulation_steps;
-    if (p->done == 0 && p->share >= (tells < TELLS ? tells : TELLS)) {
+    if (p->done == 0 && p->share >= (tells < SHARE_TO_ESTIMATE ? tells : SHARE_TO_ESTIMATE)) {
         p->step_ms = ms / p->share;
         warn_of_limit(p);
     }
@@ -140,7 +140,7 @@ bool pace_warms(const struct pace *p)
 {
     const struct profile_options *o = p->o;
     if (p->done < p->warm) return true;
-    bool wanted = p->done < o->warmup || p->warm_ms < WARM_OF_LEAST * o->least_ms;
+    bool wanted = p->done < o->warmup || p->warm_ms < WARM_SHARE_OF_PROFILED * o->least_ms;
     double next = p->step_ms * (2 + 2 * pace_least(p));
     return wanted && p->warm_ms < WARM_SHARE * o->limit_ms && spent_ms(p) + next < o->limit_ms;
 }

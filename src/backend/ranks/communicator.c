@@ -170,7 +170,8 @@ enum status communicator_gather(struct communicator *c, const void *mine, int64_
 enum status communicator_tell(struct communicator *c, void *message, int64_t bytes)
 {
     if (!c) return ST_OK;
-    struct collective_call call = {.what = COLLECTIVE_TELL, .n = bytes, .all = message};
+    struct collective_call call = {
+        .what = COLLECTIVE_BROADCAST_MESSAGE, .n = bytes, .all = message};
     return wait_for(c, post(c, &call));
 }
 
@@ -195,7 +196,7 @@ void communicator_set_timeout(struct communicator *c, int64_t seconds)
     if (c) c->link->set_timeout(c->state, seconds);
 }
 
-enum status communicator_look(struct communicator *c, int64_t waited_ns)
+enum status communicator_check(struct communicator *c, int64_t waited_ns)
 {
     if (!c || !c->link->look) return ST_OK;
     pthread_mutex_lock(&c->mutex);

@@ -27,7 +27,7 @@ struct link {
     /* Makes the calls of all ranks fail with `st` and the message that this thread last gave to
      * fail(). Any thread may call it. */
     void (*fail)(void *link, enum status st);
-    /* As communicator_look; called while no `run` is in progress. NULL: never fails. */
+    /* As communicator_check; called while no `run` is in progress. NULL: never fails. */
     enum status (*look)(void *link, int64_t waited_ns);
     void (*set_timeout)(void *link, int64_t seconds);
     /* The rank that ended or did not answer; -1: none. */
