@@ -34,7 +34,7 @@ enum status lock_take(struct lock *l, const char *folder, int wait_ms)
     }
 }
 
-bool lock_now(const struct lock *l, char *ret_path, int size)
+bool lock_present_path(const struct lock *l, char *ret_path, int size)
 {
     char link[64];
     struct stat info;
@@ -54,7 +54,7 @@ enum status lock_check(const struct lock *l)
     } else if (here.st_dev == there.st_dev && here.st_ino == there.st_ino) {
         return ST_OK;
     }
-    if (lock_now(l, now, sizeof now))
+    if (lock_present_path(l, now, sizeof now))
         return fail(ST_ABSENT, "%s was moved to %s while it was in use", l->path, now);
     return fail(ST_ABSENT, "%s was deleted while it was in use", l->path);
 }

@@ -20,7 +20,7 @@ enum status lock_take(struct lock *l, const char *folder, int wait_ms);
  * it was deleted. ST_OK if the check itself fails. */
 enum status lock_check(const struct lock *l);
 /* The present path of the folder; false if the folder was deleted or its path is unknown. */
-bool lock_now(const struct lock *l, char *ret_path, int size);
+bool lock_present_path(const struct lock *l, char *ret_path, int size);
 /* Has no effect on a lock that is released already. */
 void lock_release(struct lock *l);
 

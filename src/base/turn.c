@@ -32,7 +32,7 @@ enum status turn_wait(int fd, const struct turn_report *report, struct turn_gran
         if (receive(fd, ret, sizeof *ret)) return ST_OK;
         return fail(ST_INTERRUPTED, "the process that gives turns ended");
     }
-    return fail(ST_INTERRUPTED, "interrupted while it waited for its turn");
+    return fail(ST_INTERRUPTED, "interrupted while this process waited for its turn");
 }
 
 enum status turn_open(int *ret_parent, int *ret_child)
@@ -58,7 +58,7 @@ bool turn_reported(int fd, int wait_ms, struct turn_report *ret, bool *ret_gone)
 enum status turn_send(int fd, const void *message, size_t bytes)
 {
     if (send(fd, message, bytes, MSG_NOSIGNAL) == (ssize_t)bytes) return ST_OK;
-    return fail(ST_IO, "a process that takes turns does not answer: %s", strerror(errno));
+    return fail(ST_IO, "the process at the other end of the socket is gone: %s", strerror(errno));
 }
 
 bool turn_receive(int fd, int wait_ms, void *message, size_t bytes, bool *ret_gone)

@@ -57,7 +57,7 @@ static enum status open(struct bench_engine *b)
     unsigned kinds = bench_kinds(c, b->lines);
     if (c->ranks.count > 1 && b->lines != 1u << BENCH_STEP)
         return fail(ST_UNSUPPORTED,
-                    "several ranks are timed in a whole step only; add --phase=step, or use "
+                    "with several ranks only whole steps can be timed: use --phase=step alone, or "
                     "--ranks=1");
     TRY(random_crew_open(&b->crew, &b->job));
     TRY(engine_open_rank(&b->engine, c, b->job.vocab, kinds, device_backend(c),
@@ -137,7 +137,8 @@ enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]
         TRY(random_step_run(&b->random_step, b->iteration, NULL, &ret_ms[BENCH_STEP]));
         b->loss = (float)b->random_step.loss;
     }
-    /* The update is last, so that the first loss of every line uses the initial weights. */
+    /* The lines that change the weights, step and update, come after the others, so that the first
+     * loss of the others uses the initial weights. */
     if (has(l, BENCH_UPDATE)) TRY(feed_and_time(b, &b->update, &ret_ms[BENCH_UPDATE]));
     b->iteration++;
     return ST_OK;

@@ -47,8 +47,8 @@ enum status bench_read_warmups(struct bench_grid *g, const char *words)
         if (end == at || (*end && *end != ',') || n < 0 || n > STEPS_MOST ||
             g->warmups == BENCH_WARMUPS)
             return fail(ST_USAGE,
-                        "--warmup takes a number of steps, 0 to %d, or up to %d of them, as in "
-                        "0,1,2,5; not %s",
+                        "--warmup takes a number of steps from 0 to %d, or a list of up to %d such "
+                        "numbers, as in 0,1,2,5; not %s",
                         STEPS_MOST, BENCH_WARMUPS, words);
         for (int i = 0; i < g->warmups; i++)
             if (g->warmup[i] == n)
@@ -96,7 +96,7 @@ struct bench_place bench_grid_place(const struct bench_grid *g, int cell)
 }
 
 /* True if all keys that determine the vocabulary are equal. */
-static bool is_of_subject(const struct config *x, const struct config *y)
+static bool same_vocabulary_keys(const struct config *x, const struct config *y)
 {
     return x->model.vocab_size == y->model.vocab_size && x->model.kind == y->model.kind &&
            !strcmp(x->data.dataset, y->data.dataset) && !strcmp(x->data.data_dir, y->data.data_dir);
@@ -105,7 +105,7 @@ static bool is_of_subject(const struct config *x, const struct config *y)
 static enum status set_vocabulary(const struct bench_grid *g, const struct bench_subject *s,
                                   struct bench_cell *c, struct arena *a)
 {
-    if (is_of_subject(&c->config, &s->config)) return ST_OK;
+    if (same_vocabulary_keys(&c->config, &s->config)) return ST_OK;
     if (g->vocabulary) return g->vocabulary(g, &c->config, &c->vocab, a);
     if (c->config.model.vocab_size) c->vocab = c->config.model.vocab_size;
     return ST_OK;
@@ -138,7 +138,7 @@ enum status bench_grid_cells(const struct bench_grid *g, struct bench_cell **ret
 {
     int64_t n = count(g);
     if (g->steps < 1 || g->steps > STEPS_MOST)
-        return fail(ST_USAGE, "--steps is 1 to %d", STEPS_MOST);
+        return fail(ST_USAGE, "--steps must be between 1 and %d", STEPS_MOST);
     if (n > BENCH_CELLS)
         return fail(ST_USAGE, "more than %d cells: vary fewer keys or values", BENCH_CELLS);
     struct bench_cell *cell = ARENA_NEW(a, struct bench_cell, n);

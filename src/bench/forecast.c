@@ -102,8 +102,8 @@ static double lines_ms(const struct program *p, const struct machine *m, unsigne
     return ms;
 }
 
-/* Kernels take longer than their FLOPs and bytes would at full speed: twice as long in steps of
- * models with 128 to 384 columns, on one thread of an AMD EPYC (AVX-512). */
+/* The measured ratio of the time of kernels to the time that their FLOPs and bytes would take at
+ * full speed, in steps of models with n_embd 128 to 384, on one thread of an AMD EPYC (AVX-512). */
 static const double times_least = 2;
 
 enum status forecast_ms(const struct bench_cell *c, unsigned lines, const struct machine *m,

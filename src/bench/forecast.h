@@ -6,9 +6,10 @@
 #include "bench/bench_cells.h"
 #include "machine/machine.h"
 
-/* Finds the lines of a cell that fit in `memory_limit` bytes (-1: unknown, no limit): all, those
- * without an update, inference, or none. With `lower`, first lowers batch_size, down to one
- * sequence, until all lines fit; then until those without an update fit, and so on. */
+/* Finds the lines of a cell that fit in `memory_limit` bytes (-1: unknown, no limit): all lines,
+ * the lines without an update, inference, or none. With `lower`, tries smaller and smaller batch
+ * sizes, down to 1, for all lines; if none fits, again from the original size for the lines without
+ * an update, then for inference. */
 enum status forecast_fit(struct bench_cell *c, int64_t memory_limit, bool lower,
                          unsigned *ret_lines);
 
@@ -16,8 +17,9 @@ enum status forecast_fit(struct bench_cell *c, int64_t memory_limit, bool lower,
  * threads: one vector FMA per cycle, and 8 GB/s per thread. False: the clock is unknown. */
 bool forecast_guess(struct machine *ret);
 
-/* The milliseconds that the steps of these lines, with warm-up, take on an otherwise idle machine:
- * twice the sum of the time of FLOPs at the peak of their type and of bytes at copy bandwidth. */
+/* Predicts the milliseconds of all steps of these lines, warm-up included, on an otherwise idle
+ * machine. The time of a kernel is twice (measured, see forecast.c) the sum of two times: of its
+ * FLOPs at the peak of their type, and of its bytes at copy bandwidth. */
 enum status forecast_ms(const struct bench_cell *c, unsigned lines, const struct machine *m,
                         double *ret_ms);
 

@@ -497,8 +497,8 @@ static const struct op_case cases[] = {
      .in = {{F(257,64)}, {F(128,64)}, {F(257,128)}}},
     {OP_RELU, "small", .in = {{F(3,17)}}},
     {OP_RELU, "large, wide", .in = {{F(257,513), FILL_WIDE}}},
-    {OP_KEEP, "small", .in = {{F(3,17)}, {F(3,17), .fixed = true}}},
-    {OP_KEEP, "large, wide", .in = {{F(257,513)}, {F(257,513), FILL_WIDE, .fixed = true}}},
+    {OP_WHERE_POSITIVE, "small", .in = {{F(3,17)}, {F(3,17), .fixed = true}}},
+    {OP_WHERE_POSITIVE, "large, wide", .in = {{F(257,513)}, {F(257,513), FILL_WIDE, .fixed = true}}},
     {OP_ELU, "small", .in = {{F(3,17)}}},
     {OP_ELU, "one element", .in = {{F(1)}}},
     {OP_ELU, "large, wide", .in = {{F(257,513), FILL_WIDE}}},
@@ -586,8 +586,8 @@ static const struct op_case cases[] = {
     {OP_CROSS_ENTROPY_GRAD, "152000 of 152000", .attr = {.loss = {152000}}, .in = {{F(3,152000)}, IDS(152000, 3), LSE(3), SCALAR(0.75)}},
     {OP_EMBED_SUM, "152000 ids", .attr = {.drop = NO_DROPOUT}, .in = {{F(152000,8)}, IDS(152000, 3,97), {F(97,8)}, IDS(97, 97), STEP}},
     {OP_CROSS_ENTROPY_BOTH, "151936 of 152000", .attr = {.loss = {151936}}, .in = {{F(3,152000)}, IDS(151936, 3), SCALAR(0.75)}},
-    {OP_KEEP_ELSE, "small", .in = {{F(3,17)}, {F(3,17), .fixed = true}}},
-    {OP_KEEP_ELSE, "large, wide", .in = {{F(257,513)}, {F(257,513), FILL_WIDE, .fixed = true}}},
+    {OP_WHERE_NOT_POSITIVE, "small", .in = {{F(3,17)}, {F(3,17), .fixed = true}}},
+    {OP_WHERE_NOT_POSITIVE, "large, wide", .in = {{F(257,513)}, {F(257,513), FILL_WIDE, .fixed = true}}},
     {OP_CHAIN, "a choice", .attr = {.chain = &choice_chain}, OF_ROUNDED_STEPS, .in = {{F(67,129), FILL_POSITIVE}, {F(67,129)}}},
     ATTENTION_UNSCALED
     REDUCED_CASES

@@ -71,15 +71,15 @@ static const struct chain elu_chain = {SHAPE(67, 129), 5, 2, {
     {OP_ELU, .operand = {OF(0)}},
     {OP_ELU_GRAD, .operand = {IN(1), OF(1)}},
     {OP_RELU, .operand = {OF(2)}},
-    {OP_KEEP, .operand = {OF(1), OF(3)}}}, {4, 2}};
-/* log(x) where y > 0, else 1 - x; then KEEP of a constant. */
+    {OP_WHERE_POSITIVE, .operand = {OF(1), OF(3)}}}, {4, 2}};
+/* log(x) where y > 0, else 1 - x; then WHERE_POSITIVE of a constant. */
 static const struct chain choice_chain = {SHAPE(67, 129), 6, 2, {
     {OP_LOG, .operand = {IN(0)}},
-    {OP_KEEP, .operand = {OF(0), IN(1)}},
+    {OP_WHERE_POSITIVE, .operand = {OF(0), IN(1)}},
     {OP_SUB, .operand = {JUST(1), IN(0)}},
-    {OP_KEEP_ELSE, .operand = {OF(2), IN(1)}},
+    {OP_WHERE_NOT_POSITIVE, .operand = {OF(2), IN(1)}},
     {OP_ADD, .operand = {OF(1), OF(3)}},
-    {OP_KEEP, .operand = {JUST(1), OF(4)}}}, {4, 5}};
+    {OP_WHERE_POSITIVE, .operand = {JUST(1), OF(4)}}}, {4, 5}};
 static const struct chain silu_chain = {SHAPE(67, 129), 4, 2, {
     {OP_SILU, .operand = {IN(0)}},
     {OP_MUL, .operand = {OF(0), IN(1)}},

@@ -6,6 +6,7 @@
 #include "cli/child.h"
 #include "lab/probe.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,14 +21,14 @@ struct probing {
     int fd;
     struct probe_note last;
     char size[256]; /* of the last launch; empty: there was none */
-    bool runs;      /* it is under way */
+    bool runs;      /* the last launch has not returned */
     int64_t since_ns;
     double limit_s;
     bool endless;
     int64_t over_ns; /* when the notes ended */
 };
 
-/* Takes notes until the last one, the end of the process, or the end of the time. */
+/* Receives notes until the last note, the end of the process, or the time limit of a launch. */
 static enum status listen(struct probing *p)
 {
     for (;;) {
@@ -48,7 +49,7 @@ static enum status listen(struct probing *p)
     }
 }
 
-/* Whether the process has had the time to end. */
+/* Whether the process must be killed: it hangs, Ctrl-C was pressed, or it had the time to end. */
 static bool must_end(void *user)
 {
     enum { PATIENCE_MS = 5000 };
@@ -56,7 +57,7 @@ static bool must_end(void *user)
     return p->endless || interrupt_noted() || clock_ms(p->over_ns, clock_ns()) > PATIENCE_MS;
 }
 
-/* The process is gone without a last note. */
+/* Words how the process ended if it sent no last note. */
 static const char *ended_early(const struct probing *p, int state, struct arena *a)
 {
     const char *when = p->runs    ? arena_printf(a, "at %s: it", p->size)
@@ -118,12 +119,14 @@ enum status lab_watched_open(int fd, struct lab_watched **ret)
 {
     void *shared =
         mmap(NULL, sizeof(struct lab_watched), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (shared == MAP_FAILED) return fail(ST_IO, "--watched needs the memory of the parent");
+    if (shared == MAP_FAILED)
+        return fail(ST_IO, "--watched=%d: cannot map the memory shared with the parent process: %s",
+                    fd, strerror(errno));
     *ret = shared;
     return ST_OK;
 }
 
-/* The parent's view of it. */
+/* What the parent watches in the process that times the kernel. */
 struct watching {
     const struct lab_watched *shared;
     double limit_s;
@@ -131,7 +134,7 @@ struct watching {
     bool endless;     /* a call exceeded the limit */
 };
 
-/* Whether a call exceeds the limit, or the process does not end although its run has. */
+/* Whether a call exceeds the limit, or the process has not exited 2 s after its run. */
 static bool is_late(void *user)
 {
     enum { PATIENCE_MS = 2000 };
@@ -151,18 +154,18 @@ static enum status run_watched(char **words, const char *name, double limit_s, i
     TRY(child_start(&child, &(struct job){words, name}, CHILD_TO_STDOUT, fd));
     int state = child_wait(&child, is_late, &watching);
     if (watching.endless)
-        *ret = arena_printf(a, "a later call of it had not ended after %g s (--limit)", limit_s);
+        *ret = arena_printf(a, "a timed call did not return within %g s (--limit)", limit_s);
     else if (interrupt_noted())
         return fail(ST_INTERRUPTED, "stopped while %s was timed", name);
-    else if (w->ended) /* whatever the kernel's library did afterwards */
+    else if (w->ended) /* the run has a result; how the process ended afterwards does not matter */
         return w->status == ST_OK ? ST_OK : fail(w->status, "%s", w->message);
     else if (WIFSIGNALED(state))
         *ret = arena_printf(a, "it crashed %s: %s",
-                            w->since_ns ? "in a later call" : "the program after a later call",
+                            w->since_ns ? "in a timed call" : "the program after a timed call",
                             strsignal(WTERMSIG(state)));
     else
-        *ret = arena_printf(a, "it ended the process with exit code %d %s a later call",
-                            WEXITSTATUS(state), w->since_ns ? "in" : "after");
+        *ret = arena_printf(a, "the kernel ended the process with exit code %d %s a timed call",
+                            WEXITSTATUS(state), w->since_ns ? "during" : "after");
     return ST_OK;
 }
 

@@ -4,8 +4,9 @@
 
 #include "train/saved.h"
 
-/* Opens what the one word names that is not an override, and applies the overrides. Fails if there
- * is none or a second one; `command` is named in the error message. `best`: as in saved_open. */
+/* Among the words of the command line, one names a run or checkpoint, and all others are overrides:
+ * opens the run and applies the overrides. Fails if no word or more than one word names a run;
+ * `command` is named in the error message. `best`: as in saved_open. */
 enum status run_word_open(struct saved_run *s, int argc, char **argv, const char *command,
                           bool best, struct arena *a);
 

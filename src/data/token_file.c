@@ -58,17 +58,18 @@ static bool all_below(const int32_t *token, int64_t n, int vocabulary)
     return true;
 }
 
-/* `token` has one that is too large; it stands at `first` in the file. */
+/* Reports the first of the tokens that is not below the vocabulary; there must be such a token.
+ * token[0] is token `first` of the file. */
 static enum status fail_token(const struct token_file *f, int64_t first, const int32_t *token,
                               int vocabulary)
 {
     int64_t i = 0;
     while ((uint32_t)token[i] < (uint32_t)vocabulary) i++;
-    return fail(ST_FORMAT, "%s: token %lld is %lld, but the vocabulary has %d", f->path,
+    return fail(ST_FORMAT, "%s: token %lld is %lld, but the vocabulary has only %d tokens", f->path,
                 (long long)(first + i), (long long)(uint32_t)token[i], vocabulary);
 }
 
-/* Tokens as in the file to ids; `raw` is not `ret`. */
+/* Converts tokens from the width of the file to ids. `raw` and `ret` must not overlap. */
 static void widen(const struct token_file *f, const void *raw, int64_t n, int32_t *ret)
 {
     const uint16_t *narrow = raw;

@@ -74,7 +74,8 @@ enum status crew_open(struct crew *crew, int64_t ranks, int64_t timeout_s,
     for (int i = 0; i < crew->members; i++) {
         struct crew_member *m = &crew->member[i];
         m->started = threads_start(&m->thread, run_member, m);
-        if (!m->started) return fail(ST_MEMORY, "the system has no thread for rank %d", i + 1);
+        if (!m->started)
+            return fail(ST_MEMORY, "the system cannot start a thread for rank %d", i + 1);
     }
     crew->listening = true;
     return ST_OK;

@@ -22,15 +22,17 @@ struct engine {
  * generates or loads them, then calls engine_refresh. `c` must outlive the engine. */
 enum status engine_open(struct engine *e, const struct config *c, int64_t vocab, unsigned kinds,
                         const char *backend, struct arena *a);
-/* The same for one of several ranks. The communicator must outlive the engine; it may be NULL. */
+/* Like engine_open, for one of several ranks. With a communicator, it measures no tuning entries
+ * and does not check the free memory. The communicator must outlive the engine; NULL: one rank. */
 enum status engine_open_rank(struct engine *e, const struct config *c, int64_t vocab,
                              unsigned kinds, const char *backend, struct communicator *communicator,
                              struct arena *a);
 void engine_close(struct engine *e);
 /* Rebuilds the copies of the weights (copies.h). */
 enum status engine_refresh(struct engine *e);
-/* Growth of the process, or of the device's used memory, since storage was allocated; -1: unknown.
- * Includes program_bytes and the allocations of libraries; complete after one step. */
+/* Growth of the process, or of the device's used memory, since just before the storage was
+ * allocated, so it includes program_bytes and what libraries allocate. Complete after one step; -1:
+ * unknown. */
 int64_t engine_measured_bytes(const struct engine *e);
 
 #endif

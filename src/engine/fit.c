@@ -39,7 +39,7 @@ static enum status bytes_of_ranks(struct fit *f, int64_t ranks, int64_t micro_st
     return bytes_at(f, f->config.data.batch_size, ret);
 }
 
-int fit_ranks_zero(const struct config *c)
+int fit_zero_stage(const struct config *c)
 {
     return c->ranks.zero == 3 ? 3 : 1;
 }
@@ -50,7 +50,7 @@ enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
 {
     struct fit f = {*c, vocab, kinds, target, tuning};
     int64_t micro_steps = micro_steps_of(c), good = RANKS_MOST, bad = 1, now;
-    f.config.ranks.zero = fit_ranks_zero(c);
+    f.config.ranks.zero = fit_zero_stage(c);
     f.config.ranks.overlap = OVERLAP_BUCKET;
     f.config.ranks.rank = 0;
     f.config.plan.replay = REPLAY_FALSE; /* required by ranks that are threads; changes no bytes */

@@ -10,17 +10,18 @@ enum status fit_batch(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret);
 
-/* fit_ranks_zero: the ZeRO stage that fit_ranks assumes, 3 if `c` sets it, else 1.
+/* fit_zero_stage: the ZeRO stage that fit_ranks assumes, 3 if `c` sets it, else 1.
  * fit_ranks: *ret is the smallest number of ranks, at least 2, with which a rank needs at most
  * `bytes`, with as many micro-batches per rank as in `c`; 0 if RANKS_MOST ranks are too few.
- * *ret_least: the bytes of a rank with *ret (or RANKS_MOST) ranks; 0: the device has no ranks. */
-int fit_ranks_zero(const struct config *c);
+ * *ret_least: the bytes that each rank needs with *ret ranks (with RANKS_MOST if *ret is 0); 0 if
+ * the device has no collectives. */
+int fit_zero_stage(const struct config *c);
 enum status fit_ranks(const struct config *c, int64_t vocab, unsigned kinds,
                       const struct target *target, const struct tuning *tuning, int64_t bytes,
                       int64_t *ret, int64_t *ret_least);
 
-/* "batch_size=25 is the largest that fits" in `memory_limit` bytes, or "not even batch_size=1
- * fits". */
+/* "batch_size=25 is the largest that fits" in `memory_limit` bytes, "not even batch_size=1 fits",
+ * or "try a smaller batch_size" if a plan cannot be compiled. */
 const char *fit_words(const struct program *p, unsigned kinds, int64_t memory_limit,
                       struct arena *a);
 

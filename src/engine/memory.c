@@ -22,7 +22,8 @@ unsigned memory_kinds(const struct config *c, enum memory_extent extent)
     return extent == EXTENT_STEP ? kinds | 1u << GRAPH_UPDATE : kinds;
 }
 
-/* The graphs of a step in the order of execution; GRAPH_REFRESH runs before the first step. */
+/* The graphs that a course shows: evaluation, then the graphs of a training step in order.
+ * GRAPH_REFRESH is left out, because it runs only before the first step. */
 static const enum graph_kind order[] = {GRAPH_EVAL, GRAPH_MICRO, GRAPH_MICRO_MORE, GRAPH_MICRO_LAST,
                                         GRAPH_UPDATE};
 
@@ -128,7 +129,7 @@ static void add_parameters(const struct program *program, int last, struct memor
     const struct {
         enum storage storage;
         enum memory_part part;
-        int64_t size; /* bytes per element; all optimizer state of a parameter is one tensor */
+        int64_t size; /* bytes per element; all optimizer states are shown as one tensor */
     } ranges[] = {{STORAGE_WEIGHTS, MEMORY_WEIGHTS, 4},
                   {STORAGE_GRADIENTS, MEMORY_GRADIENTS, 4},
                   {o->state[0].storage, MEMORY_OPTIMIZER, 4 * o->states},
@@ -256,6 +257,8 @@ enum status memory_variants(const struct config *c, int64_t vocab, unsigned kind
 {
     int64_t layers = model_layers(&c->model);
     int n = 0, kept = 0;
+    /* None, GELU, then regions of 1, 2, 4 ... and all blocks. `own`, the number of blocks that the
+     * configuration sets, is inserted where it belongs in this order. */
     ret[n++].recompute = RECOMPUTE_NONE;
     ret[n++].recompute = RECOMPUTE_GELU;
     for (int blocks = 1; blocks <= layers; blocks *= 2) {

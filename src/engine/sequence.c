@@ -93,7 +93,8 @@ void sequence_init(struct sequence *s, struct engine *e, const struct sequence_p
     for (int i = 0; i < SEQUENCE_IN_FLIGHT; i++) s->result[i] = ARENA_NEW(a, float, parts);
     if (parts > 1) stage_inputs(s, a);
     BUG_IF(parts > 1 && !staged_fits(e, s->image_bytes, parts),
-           "no memory is reserved for staged inputs");
+           "staged inputs and results of %d parts need more than the reserved %lld bytes", parts,
+           (long long)e->storage.bytes[STORAGE_STAGED]);
 }
 
 void sequence_init_step(struct sequence *s, struct engine *e, struct arena *a)
@@ -139,7 +140,8 @@ enum status sequence_feed(struct sequence *s, int part, const char *input, const
     const struct sequence_input *in = s->input, *end = in + s->inputs;
     while (in < end && (in->part != part || strcmp(in->name, input) != 0)) in++;
     BUG_IF(in == end, "part %d has no input %s", part, input);
-    BUG_IF(in->bytes != bytes, "input %s of %lld bytes", input, (long long)bytes);
+    BUG_IF(in->bytes != bytes, "input %s has %lld bytes, not %lld", input, (long long)in->bytes,
+           (long long)bytes);
     memcpy(s->image + in->offset, data, (size_t)bytes);
     return ST_OK;
 }

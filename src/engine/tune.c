@@ -76,7 +76,7 @@ static int measure_missing(const struct program *p, void *context, struct tuning
     const char *path = tuning_path(p->target->name, &a);
     int missing = tuning_missing(lookups), done = 0, measured = 0;
     log_info("tuning %d matmul%s for %s%s%s", missing, missing == 1 ? "" : "s", p->target->name,
-             path ? ", kept in " : "", path ? path : "");
+             path ? "; the times are kept in " : "", path ? path : "");
     name_driver(t);
     progress_start(&progress, "tune", 0, missing);
     for (int i = 0; i < lookups->n; i++) {
@@ -150,7 +150,8 @@ void tune_print(const struct program *p, struct str *s)
     }
     str_printf(s, "\n# tuning, %d matmuls: %d measured, %d by default\n", lookups->n,
                lookups->n - missing, missing);
-    str_printf(s, "%-*s %-10s %10s %8s   %s\n", width, "matmul", "taken", "us", "spread", "next");
+    str_printf(s, "%-*s %-10s %10s %8s   %s\n", width, "matmul", "chosen", "us", "spread",
+               "fastest other");
     for (int i = 0; i < lookups->n; i++) {
         const struct tuning_lookup *q = &lookups->lookup[i];
         const struct tuning_candidate *chosen = tuning_candidate(q->entry, q->chosen);

@@ -26,8 +26,8 @@ enum status weights_init(struct engine *e);
 /* One tensor per parameter. Tensors point into the engine's memory if the host can access it, else
  * into copies that weights_fetch and weights_bring synchronize. No state without GRAPH_UPDATE. */
 struct weights_tensor *weights_tensors(const struct engine *e, struct arena *a);
-/* Whether an engine stores only its shards of the weights or of an optimizer state (shards.h). The
- * tensors then point into a complete host copy on rank 0, and are NULL on the other ranks. */
+/* Whether an engine stores only its shards of the weights or of an optimizer state (shards.h). Then
+ * `weight` or `data` points into a complete host copy on rank 0, and is NULL on the other ranks. */
 bool weights_in_shards(const struct engine *e, enum storage s);
 /* Copies this rank's shard of bucket k to or from its place in `bucket`, which has all shards. */
 enum status weights_fetch_shard(const struct engine *e, enum storage s, int64_t k, float *bucket);

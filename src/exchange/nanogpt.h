@@ -4,7 +4,8 @@
 
 #include "exchange/exchange.h"
 
-/* Whether nn.Linear stores this parameter as (out,in). */
+/* Whether this parameter is the weight of an nn.Linear in a block of nanoGPT, which stores it as
+ * (out,in), the transpose of ours. */
 bool nanogpt_is_transposed(const char *name);
 /* The indices of the parameters in the order of nanoGPT's optimizer: the *ret_decayed parameters
  * with weight decay come first. */

@@ -37,8 +37,8 @@ value g_sigmoid(struct graph *g, value x); /* 1 / (1 + e^-x) */
 value g_erf(struct graph *g, value x);
 
 value g_relu(struct graph *g, value x);
-value g_keep(struct graph *g, value a, value b);      /* a where b > 0, else 0 */
-value g_keep_else(struct graph *g, value a, value b); /* a where b is not > 0, else 0 */
+value g_where_positive(struct graph *g, value a, value b);     /* a where b > 0, else 0 */
+value g_where_not_positive(struct graph *g, value a, value b); /* a where b is not > 0, else 0 */
 
 value g_sum_row(struct graph *g, value x); /* (...,C) -> (...,1) */
 value g_max_row(struct graph *g, value x); /* (...,C) -> (...,1) */

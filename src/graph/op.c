@@ -28,12 +28,12 @@ const struct op_def op_defs[OP_COUNT] = {
 };
 
 static const char *const family_names[FAMILIES + 1] = {
-    [FAMILY_MATMUL] = "matrix products", [FAMILY_ATTENTION] = "attention",
-    [FAMILY_SOFTMAX] = "softmax",        [FAMILY_NORMS] = "norms",
-    [FAMILY_POINTWISE] = "pointwise",    [FAMILY_LOSS] = "loss",
-    [FAMILY_OPTIMIZER] = "optimizer",    [FAMILY_COPIES] = "copies and casts",
-    [FAMILY_EMBEDDINGS] = "embeddings",  [FAMILY_COMMUNICATION] = "communication",
-    [FAMILY_OTHER] = "of no kernel",     [FAMILY_IDLE] = "idle",
+    [FAMILY_MATMUL] = "matrix products",   [FAMILY_ATTENTION] = "attention",
+    [FAMILY_SOFTMAX] = "softmax",          [FAMILY_NORMS] = "norms",
+    [FAMILY_POINTWISE] = "pointwise",      [FAMILY_LOSS] = "loss",
+    [FAMILY_OPTIMIZER] = "optimizer",      [FAMILY_COPIES] = "copies and casts",
+    [FAMILY_EMBEDDINGS] = "embeddings",    [FAMILY_COMMUNICATION] = "communication",
+    [FAMILY_OTHER] = "inputs and results", [FAMILY_IDLE] = "idle",
     [FAMILY_BY_PLACE] = "by place",
 };
 

@@ -5,11 +5,31 @@
 #include "graph/op_rules.h"
 
 static const int operands[OP_COUNT] = {
-    [OP_ADD] = 2,       [OP_SUB] = 2,      [OP_MUL] = 2,  [OP_DIV] = 2,       [OP_SCALE] = 1,
-    [OP_OFFSET] = 1,    [OP_AT_MOST] = 1,  [OP_EXP] = 1,  [OP_LOG] = 1,       [OP_SQRT] = 1,
-    [OP_RSQRT] = 1,     [OP_TANH] = 1,     [OP_ERF] = 1,  [OP_CAST] = 1,      [OP_GELU] = 1,
-    [OP_GELU_GRAD] = 2, [OP_DROPOUT] = 2,  [OP_RELU] = 1, [OP_KEEP] = 2,      [OP_KEEP_ELSE] = 2,
-    [OP_ELU] = 1,       [OP_ELU_GRAD] = 2, [OP_SILU] = 1, [OP_SILU_GRAD] = 2, [OP_SIGMOID] = 1,
+    [OP_ADD] = 2,
+    [OP_SUB] = 2,
+    [OP_MUL] = 2,
+    [OP_DIV] = 2,
+    [OP_SCALE] = 1,
+    [OP_OFFSET] = 1,
+    [OP_AT_MOST] = 1,
+    [OP_EXP] = 1,
+    [OP_LOG] = 1,
+    [OP_SQRT] = 1,
+    [OP_RSQRT] = 1,
+    [OP_TANH] = 1,
+    [OP_ERF] = 1,
+    [OP_CAST] = 1,
+    [OP_GELU] = 1,
+    [OP_GELU_GRAD] = 2,
+    [OP_DROPOUT] = 2,
+    [OP_RELU] = 1,
+    [OP_WHERE_POSITIVE] = 2,
+    [OP_WHERE_NOT_POSITIVE] = 2,
+    [OP_ELU] = 1,
+    [OP_ELU_GRAD] = 2,
+    [OP_SILU] = 1,
+    [OP_SILU_GRAD] = 2,
+    [OP_SIGMOID] = 1,
 };
 
 int chain_operands(enum op op)

@@ -64,10 +64,10 @@ OP(ERF,                    PRIMITIVE, BY_PLACE,   1, 1, none,          INPLACE,
    F32,      0,                      shape_same,                  grad_erf,           no_expansion,                  cost_pointwise)
 OP(RELU,                   PRIMITIVE, BY_PLACE,   1, 1, none,          INPLACE,
    AS_INPUT, 0,                      shape_same,                  grad_slope,         no_expansion,                  cost_pointwise)
-OP(KEEP,                   PRIMITIVE, BY_PLACE,   2, 2, none,          INPLACE | INPLACE_1,
-   AS_INPUT, 0,                      shape_slope,                 grad_keep,          no_expansion,                  cost_pointwise)
-OP(KEEP_ELSE,              PRIMITIVE, BY_PLACE,   2, 2, none,          INPLACE | INPLACE_1,
-   AS_INPUT, 0,                      shape_slope,                 grad_keep,          no_expansion,                  cost_pointwise)
+OP(WHERE_POSITIVE,         PRIMITIVE, BY_PLACE,   2, 2, none,          INPLACE | INPLACE_1,
+   AS_INPUT, 0,                      shape_slope,                 grad_where,         no_expansion,                  cost_pointwise)
+OP(WHERE_NOT_POSITIVE,     PRIMITIVE, BY_PLACE,   2, 2, none,          INPLACE | INPLACE_1,
+   AS_INPUT, 0,                      shape_slope,                 grad_where,         no_expansion,                  cost_pointwise)
 OP(CAUSAL_MASK,            PRIMITIVE, BY_PLACE,   1, 1, constant,      INPLACE,
    AS_INPUT, 0,                      shape_square,                grad_causal_mask,   no_expansion,                  cost_move)
 OP(COLUMN_MASK,            PRIMITIVE, BY_PLACE,   1, 1, column_mask,   INPLACE,

@@ -194,8 +194,8 @@ struct cost cost_gelu(const struct node *n, const struct type *in, const struct 
     return cost_each(n, in, out, 10, &out[0]);
 }
 
-/* dy, y -> dx, for functions whose slope can be computed from their output y. Also KEEP and
- * KEEP_ELSE: a, b -> a or 0. */
+/* dy, y -> dx, for functions whose slope can be computed from their output y. Also WHERE_POSITIVE
+ * and WHERE_NOT_POSITIVE: a, b -> a or 0. */
 enum status shape_slope(struct node *n, const struct type *in, const struct type *given,
                         struct type *out)
 {
@@ -203,19 +203,21 @@ enum status shape_slope(struct node *n, const struct type *in, const struct type
     return shape_same(n, in, given, out);
 }
 
-/* KEEP is a where b > 0, else 0; KEEP_ELSE is a where b is not > 0, else 0. Elements of a that are
- * not kept may be infinite or NaN. The gradient with respect to b is zero. */
-void grad_keep(struct graph *g, const struct node *n, const value *dout, value *din)
+/* WHERE_POSITIVE is a where b > 0, else 0; WHERE_NOT_POSITIVE is a where b is not > 0, else 0.
+ * Elements of a that are not in the result may be infinite or NaN. The gradient with respect to b
+ * is zero. */
+void grad_where(struct graph *g, const struct node *n, const value *dout, value *din)
 {
-    din[0] = n->op == OP_KEEP ? g_keep(g, dout[0], n->in[1]) : g_keep_else(g, dout[0], n->in[1]);
+    din[0] = n->op == OP_WHERE_POSITIVE ? g_where_positive(g, dout[0], n->in[1])
+                                        : g_where_not_positive(g, dout[0], n->in[1]);
 }
 
-/* RELU is max(x, 0); its gradient is KEEP(dy, y). ELU (Clevert et al., arXiv 1511.07289) with
- * alpha = 1 is x for x > 0 (slope 1), else e^x - 1 (slope y + 1). */
+/* RELU is max(x, 0); its gradient is WHERE_POSITIVE(dy, y). ELU (Clevert et al., arXiv 1511.07289)
+ * with alpha = 1 is x for x > 0 (slope 1), else e^x - 1 (slope y + 1). */
 void grad_slope(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     value in[] = {dout[0], n->out[0]};
-    din[0] = graph_add(g, n->op == OP_RELU ? OP_KEEP : OP_ELU_GRAD, NULL, 2, in, NULL);
+    din[0] = graph_add(g, n->op == OP_RELU ? OP_WHERE_POSITIVE : OP_ELU_GRAD, NULL, 2, in, NULL);
 }
 
 /* The argument of the exponential is min(x, 0) = x - max(x, 0), so it never overflows. */

@@ -11,15 +11,15 @@ static const struct accumulation rows[ACCUMULATIONS] = {
     {.name = "fp32 += fp16", .of_sum = NUMBER_FP32, .of_addend = NUMBER_FP16,
      .why = "the sum loses nothing: it is a thousand times the fp16 number nearest to 0.01, which is 2e-6 too large."},
     {.name = "fp32 += fp32(fp16)", .of_sum = NUMBER_FP32, .of_addend = NUMBER_FP16,
-     .why = "the same bits: a sum of fp32 and fp16 casts fp16 to fp32 anyway, and a cast does not restore 0.01."},
+     .why = "the bits of the row above, fp32 += fp16: a sum of fp32 and fp16 casts fp16 to fp32 anyway, and a cast does not restore 0.01."},
     {.name = "bf16", .of_sum = NUMBER_BF16, .of_addend = NUMBER_BF16,
      .why = "bf16 numbers are 1/32 apart from 4 on: an addend below half of that is rounded away, so the sum stays at 4."},
     {.name = "fp32, Kahan", .of_sum = NUMBER_FP32, .of_addend = NUMBER_FP32, .kahan = true,
      .why = "the rounding error of each sum is added in the next one: the result is the fp32 number nearest to a thousand addends."},
     {.name = "fp16, Kahan", .of_sum = NUMBER_FP16, .of_addend = NUMBER_FP16, .kahan = true,
-     .why = "the same in fp16: the result is the number nearest to 10.0021; fp16 numbers are 1/128 apart there."},
+     .why = "Kahan in fp16: the result is the number nearest to 10.0021; fp16 numbers are 1/128 apart there."},
     {.name = "bf16, Kahan", .of_sum = NUMBER_BF16, .of_addend = NUMBER_BF16, .kahan = true,
-     .why = "the same in bf16, which alone stops at 4: errors add up in the second number until they are large enough."},
+     .why = "Kahan in bf16, which without Kahan stops at 4: the errors add up in Kahan's correction until they are large enough to change the sum."},
 };
 /* clang-format on */
 

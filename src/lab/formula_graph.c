@@ -225,7 +225,7 @@ static struct condition condition_of(struct builder *b, int at)
 
 static value kept(const struct builder *b, value x, const struct condition *c)
 {
-    return c->otherwise ? g_keep_else(b->g, x, c->d) : g_keep(b->g, x, c->d);
+    return c->otherwise ? g_where_not_positive(b->g, x, c->d) : g_where_positive(b->g, x, c->d);
 }
 
 /* Node `at` where the condition holds, 0 elsewhere; no value if the node is the constant 0. A risky
@@ -278,8 +278,8 @@ static value where(struct builder *b, const struct formula_node *n)
 /* |x| is x where x > 0, minus x elsewhere. */
 static value absolute(struct builder *b, value x)
 {
-    value positive = g_keep(b->g, x, x);
-    return g_sub(b->g, positive, g_keep_else(b->g, x, x));
+    value positive = g_where_positive(b->g, x, x);
+    return g_sub(b->g, positive, g_where_not_positive(b->g, x, x));
 }
 
 static value function(struct builder *b, const struct formula_node *n)

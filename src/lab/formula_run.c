@@ -383,7 +383,7 @@ static enum status sample(void *user, int calls, double *ret_ms)
 static void show_times(void *user, double done_ms, double expected_ms)
 {
     double share = expected_ms > 0 && done_ms < expected_ms ? done_ms / expected_ms : 0;
-    show(user, CHECKED + (1 - CHECKED) * share, "times in turns");
+    show(user, CHECKED + (1 - CHECKED) * share, "timing all variants alternately");
 }
 
 static struct contender contender_of(struct trial *t, int at, int pass, int variant)

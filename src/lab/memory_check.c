@@ -3,8 +3,9 @@
 #include "base/free_memory.h"
 #include "base/threads.h"
 
-/* Bytes of host memory while the inputs are made: the inputs as floats, in their type, and as
- * doubles, which the solution may copy; and the solution. The checks need less later. */
+/* Bytes of host memory while the inputs are made. For each input element: a float, the number in
+ * its type, its double, and a copy of the double for the solution. For each output element: three
+ * doubles, the solution among them. The checks need less later. */
 static double host_bytes(const struct lab_problem *p)
 {
     double inputs = 0;
@@ -29,10 +30,13 @@ static double scratch_bytes(const struct lab_bench *b, const struct lab_problem 
 
 enum status memory_check(const char *what, const char *where, double needed, int64_t free)
 {
-    if (free < 0 || needed <= 0.9 * (double)free) return ST_OK;
-    return fail(ST_UNSUPPORTED,
-                "%s: %.4g GiB of %s are needed, and %.4g GiB are free; choose a smaller --size",
-                what, needed / (1 << 30), where, (double)free / (1 << 30));
+    double usable = 0.9 * (double)free;
+    if (free < 0 || needed <= usable) return ST_OK;
+    return fail(
+        ST_UNSUPPORTED,
+        "%s: %.4g GiB of %s are needed, but only %.4g GiB (90 %% of the free memory) may be "
+        "used; choose a smaller --size",
+        what, needed / (1 << 30), where, usable / (1 << 30));
 }
 
 enum status memory_check_problem(const struct lab_bench *b, const struct lab_problem *p, int sets,

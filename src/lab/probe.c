@@ -34,7 +34,7 @@ static enum status compile(struct probing *p)
         st = fail(st, "%s does not compile; the compiler's message is above", p->o->own->name);
     }
     str_release(&s);
-    /* This fails if the file does not have the function. */
+    /* Fails if the user's file does not define the kernel that the ladder launches. */
     const struct kernel_shape least = {{1, 1, 1}, {1, 1, 1}, 0};
     struct kernel_resources unused;
     if (st == ST_OK)
@@ -58,7 +58,8 @@ static enum status probe_size(struct probing *p, const int64_t n[LAB_SIZES], boo
         return say(p, PROBE_FINDS,
                    arena_printf(&p->arena, "at %s: %.*s", what, bytes, fail_message()));
     }
-    if (lab_rung_refuses(&p->bench, 0, &problem, &p->arena)) return ST_OK; /* the table says it */
+    /* The table of results will show why the device cannot run this size. */
+    if (lab_rung_refuses(&p->bench, 0, &problem, &p->arena)) return ST_OK;
     TRY(memory_check_problem(&p->bench, &problem, 1, 0, &p->arena));
     enum status st = lab_trial_open(&t, &p->bench, n, 0);
     if (st == ST_OK) st = say(p, PROBE_LAUNCHES, what);

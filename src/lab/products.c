@@ -297,7 +297,7 @@ static enum status find_error(struct running *r, struct products_result *x)
 static void show_times(void *user, double done_ms, double expected_ms)
 {
     double share = expected_ms > 0 && done_ms < expected_ms ? done_ms / expected_ms : 0;
-    show(user, ERRORS + (1 - ERRORS) * share, "times in turns");
+    show(user, ERRORS + (1 - ERRORS) * share, "timing all variants alternately");
 }
 
 static enum status time_all(struct running *r)

@@ -119,7 +119,7 @@ static void show_times(void *user, double done_ms, double expected_ms)
 {
     const struct running *r = user;
     double share = expected_ms > 0 && done_ms < expected_ms ? done_ms / expected_ms : 0;
-    show(r, CHECKED + (1 - CHECKED) * share, "times in turns");
+    show(r, CHECKED + (1 - CHECKED) * share, "timing all variants alternately");
 }
 
 static struct contender contender_of(struct running *r, int at, int rung, int n)

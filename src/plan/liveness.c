@@ -12,7 +12,7 @@ struct liveness {
     struct plan *p;
     const struct graph *g;
     int *last_use;     /* per value: the last step that uses it, not counting uses of its views */
-    int *read;         /* per owner: the last step visited so far that reads its bytes */
+    int *read;         /* per root: the last step visited so far that reads its bytes */
     struct unit *unit; /* sorted by `first` */
     int units;
 };
@@ -129,7 +129,7 @@ static void place_leaf(struct liveness *l, const struct node *n, int id)
     }
 }
 
-static bool is_input(const struct liveness *l, int root)
+static bool is_leaf(const struct liveness *l, int root)
 {
     const struct node *n = graph_producer(l->g, (value){root});
     return n->op == OP_LEAF;
@@ -141,7 +141,7 @@ static bool may_reuse(const struct liveness *l, int id, int i)
     const struct node *n = &l->g->node[id];
     const struct span *root = root_of(l->p, n->in[i]);
     if (l->p->options.no_reuse || root->storage != STORAGE_ARENA || root->last != id) return false;
-    if (is_input(l, root->root)) return false;
+    if (is_leaf(l, root->root)) return false;
     for (int k = 0; k < n->n_in; k++)
         if (k != i && l->p->span[n->in[k].i].root == root->root) return false;
     return type_bytes(graph_type(l->g, n->out[0])) == type_bytes(graph_type(l->g, n->in[i]));
@@ -169,7 +169,7 @@ static void store_in_place(struct liveness *l, int id)
     const struct node *n = &l->g->node[id];
     struct span *x = root_of(l->p, n->in[1]), *leaf = root_of(l->p, n->in[0]);
     if (l->p->options.no_reuse || x->storage != STORAGE_ARENA) return;
-    if (x->last != id || is_input(l, x->root) || l->read[l->p->span[n->in[0].i].root] >= x->first)
+    if (x->last != id || is_leaf(l, x->root) || l->read[l->p->span[n->in[0].i].root] >= x->first)
         return;
     if (x->bytes != type_bytes(graph_type(l->g, n->in[0]))) return;
     if (leaf->storage == STORAGE_ARENA) { /* a part of a unit */
@@ -218,8 +218,9 @@ static void unite_small_inputs(struct plan *p)
         if (is_small_input(p, v)) p->span[v].last = last;
 }
 
-/* Every member gets the span of its owner, and a part of a unit its own bytes. A value that is made
- * in a part of a unit is the owner of others itself. */
+/* Every member gets the span of its root; but a part of a unit keeps its own size. A value that
+ * store_in_place put into a part of a unit may itself be the root of other values, so roots are
+ * followed in a chain. */
 static void give_root(struct plan *p, int v)
 {
     struct span *s = &p->span[v];

@@ -31,7 +31,8 @@ struct step {
 };
 
 /* Placement and live range of a value: steps first ... last. Values that share bytes (views,
- * in-place results, state), and all of a unit, have the same root. */
+ * in-place results, state) have the same root, and so have the leaves of STORAGE_UNIT (graph/op.h)
+ * that overlap. */
 struct span {
     enum storage storage;
     int64_t offset, bytes; /* in bytes, from the start of the storage block */

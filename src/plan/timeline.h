@@ -8,7 +8,8 @@ enum memory_part {
     MEMORY_WEIGHTS,
     MEMORY_GRADIENTS, /* gradients of the weights */
     MEMORY_OPTIMIZER, /* state of the optimizer */
-    MEMORY_COPIES,    /* bf16 and packed copies of the weights, amax rings */
+    /* bf16 and packed copies of the weights; with float8, the largest magnitudes of past steps */
+    MEMORY_COPIES,
     MEMORY_CACHE,     /* keys and values during text generation */
     MEMORY_INPUTS,    /* uploaded before the run, including staged inputs of the next step */
     MEMORY_SAVED,     /* produced in the forward pass, read in the backward pass */
@@ -43,8 +44,9 @@ struct timeline {
     int steps; /* steps of the plan */
     /* bytes[id]: use while step id runs. The parts add up to the allocated bytes in each step. */
     int64_t (*bytes)[MEMORY_PARTS];
-    int peak;                        /* the first step with the fewest unused bytes */
-    int64_t peak_bytes, total_bytes; /* all parts except MEMORY_UNUSED at the peak; all parts */
+    int peak; /* the first step with the fewest unused bytes */
+    /* peak_bytes: all parts except MEMORY_UNUSED at the peak. total_bytes: all parts. */
+    int64_t peak_bytes, total_bytes;
 };
 /* `storage`: sizes of the STORAGE_COUNT blocks that the plan uses, which other plans may have
  * enlarged; NULL: only the arena of the plan is counted. */

@@ -8,11 +8,13 @@
 #include <stdio.h>
 
 enum { STEPS_LEAST = 3, STEPS_MOST = 5000 };
-/* Warm-up takes at most this share of the limit, at least this share of the profiled time. */
-static const double WARM_SHARE = 0.25, WARM_OF_LEAST = 0.2;
-/* A step longer than LONG_MS reports progress every LOOK_MS. Its duration is estimated once TELLS
- * of its FLOPs are done. A warning is printed if the whole run would take OVER times the limit. */
-static const double LONG_MS = 1000, LOOK_MS = 100, TELLS = 0.2, OVER = 1.1;
+/* Warm-up ends after WARM_SHARE of the limit. Otherwise it goes on until its steps are as many as
+ * the options set and have taken WARM_SHARE_OF_PROFILED of the minimum profiled time. */
+static const double WARM_SHARE = 0.25, WARM_SHARE_OF_PROFILED = 0.2;
+/* A step longer than LONG_MS reports progress every LOOK_MS. The duration of the first step is
+ * estimated once SHARE_TO_ESTIMATE of its FLOPs, or one micro-step, is done. A warning is printed
+ * if the whole run would take OVER times the limit. */
+static const double LONG_MS = 1000, LOOK_MS = 100, SHARE_TO_ESTIMATE = 0.2, OVER = 1.1;
 
 void pace_init(struct pace *p, const struct profile_options *o, const struct engine *e, int warm)
 {
@@ -43,7 +45,8 @@ int pace_least(const struct pace *p)
     return p->o->steps < STEPS_LEAST ? p->o->steps : STEPS_LEAST;
 }
 
-/* Until the number of steps is chosen, assumes that they use up the limit. */
+/* The predicted remaining time. Until the number of steps is chosen, it is at most the rest of the
+ * limit, but at least the time of the fewest steps. */
 static double left_ms(const struct pace *p)
 {
     double now = p->step_begun_ns ? since(p->step_begun_ns) : 0;
@@ -105,7 +108,7 @@ void pace_look(struct pace *p, const struct plan *plan, int node)
     if (ms < LONG_MS || !(p->step_flops > 0)) return;
     p->share = p->flops / p->step_flops;
     double tells = 1.0 / (double)p->config->train.gradient_accumulation_steps;
-    if (p->done == 0 && p->share >= (tells < TELLS ? tells : TELLS)) {
+    if (p->done == 0 && p->share >= (tells < SHARE_TO_ESTIMATE ? tells : SHARE_TO_ESTIMATE)) {
         p->step_ms = ms / p->share;
         warn_of_limit(p);
     }
@@ -131,12 +134,13 @@ bool pace_is_slow(const struct pace *p)
     return p->done == 0 || p->step_ms > LONG_MS;
 }
 
-/* The first step is not representative, on a host too: it counts only if time is short. */
+/* On a host, too, the first step is not representative, so its time does not count toward the
+ * warm-up time (pace_end). */
 bool pace_warms(const struct pace *p)
 {
     const struct profile_options *o = p->o;
     if (p->done < p->warm) return true;
-    bool wanted = p->done < o->warmup || p->warm_ms < WARM_OF_LEAST * o->least_ms;
+    bool wanted = p->done < o->warmup || p->warm_ms < WARM_SHARE_OF_PROFILED * o->least_ms;
     double next = p->step_ms * (2 + 2 * pace_least(p));
     return wanted && p->warm_ms < WARM_SHARE * o->limit_ms && spent_ms(p) + next < o->limit_ms;
 }
@@ -150,7 +154,8 @@ int pace_choose(struct pace *p, int *ret_plain)
     if (wanted > STEPS_MOST) wanted = STEPS_MOST;
     if (wanted < o->steps) wanted = o->steps;
     int least = pace_least(p), n = (int)(fit < wanted ? fit : wanted);
-    *ret_plain = n < least ? 1 : n; /* one pair if even the minimum takes too long */
+    /* If not even the minimum fits, one unprofiled step, so that one comparison is possible. */
+    *ret_plain = n < least ? 1 : n;
     n = n < least ? least : n;
     p->chosen = true;
     p->total = p->done + n + *ret_plain;

@@ -47,7 +47,8 @@ static bool raise_to(struct profile_file *p, const struct profile_file *other)
     return rose;
 }
 
-/* The floor of one execution, as the profiler computes it; what is unknown stays. */
+/* Recomputes the floor of one execution as the profiler does. A row without floor, FLOPs or bytes
+ * is left unchanged, and so are all rows of a profile without copy bandwidths. */
 static void find_floor(const struct profile_file *p, struct profile_row *r)
 {
     const struct profile_file_peak *peak =

@@ -13,14 +13,17 @@
 
 /* The names that `strobe profile` uses. The last one stands for unknown names. */
 static const char *const families[PROFILE_FILE_FAMILIES] = {
-    "matrix products", "attention",  "softmax",          "norms",         "pointwise",    "loss",
-    "optimizer",       "embeddings", "copies and casts", "communication", "of no kernel", "idle",
+    "matrix products", "attention",          "softmax",
+    "norms",           "pointwise",          "loss",
+    "optimizer",       "embeddings",         "copies and casts",
+    "communication",   "inputs and results", "idle",
     "other",
 };
 
 int profile_file_family(const char *name)
 {
     int i = 0;
+    if (name && !strcmp(name, "of no kernel")) name = "inputs and results"; /* old name */
     while (i < PROFILE_FILE_FAMILIES - 1 && (!name || strcmp(families[i], name) != 0)) i++;
     return i;
 }

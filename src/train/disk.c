@@ -13,7 +13,7 @@ enum {
     KEPT_MOST = 4,    /* checkpoints: newest, previous, best, and the one being written */
     OF_TENSOR = 200,  /* bytes of a safetensors header per tensor */
     LINE = 200,       /* bytes of a line of log.jsonl */
-    TEXTS = 16 << 10, /* bytes of the text files of a checkpoint, and of those of the run */
+    TEXTS = 16 << 10, /* at most the bytes of one checkpoint's text files; likewise of the run's */
 };
 
 static int64_t checkpoint_bytes(const struct trainer *t)
@@ -64,11 +64,12 @@ enum status disk_check(struct trainer *t)
     str_bytes(need, (double)total);
     str_bytes(each, (double)one);
     snprintf(t->disk_words, sizeof t->disk_words,
-             "disk         %lld checkpoint%s of %s, and the log: %s of %s free\n", (long long)kept,
-             kept == 1 ? "" : "s", each, need, available);
+             "disk         needs %s for %lld checkpoint%s of %s and the log (available: %s)\n",
+             need, (long long)kept, kept == 1 ? "" : "s", each, available);
     if (total <= space) return ST_OK;
     return fail(ST_FULL,
                 "this run will write %s to %s (%lld checkpoint%s of %s at a time, and its log), "
-                "and %s are free there: free some space, or choose an --out_dir on another disk",
+                "and %s are available there, counting the checkpoints that it replaces: free some "
+                "space, or choose an --out_dir on another disk",
                 need, t->run.lock.path, (long long)kept, kept == 1 ? "" : "s", each, available);
 }

@@ -1,5 +1,5 @@
-/* runlog.h - log.jsonl of a run: one JSON object per line, for each step, each evaluation and each
- * telemetry sample of the device.
+/* runlog.h - log.jsonl of a run: one JSON object per line, for every log_interval-th step, each
+ * evaluation, each turn and each telemetry sample of the device.
  *
  * Each line is written in one call, so a killed run leaves at most its last line truncated. Logging
  * allocates nothing. docs/FORMATS.md describes the fields. */
@@ -19,8 +19,9 @@ struct runlog {
 };
 
 /* Opens the log for appending. First drops lines of iteration `first_iter` and later, and lines
- * that are not JSON objects, so that the log equals the log of an uninterrupted run. The shorter
- * log replaces the old one atomically; a log that cannot be read stays. 0 starts a new log. */
+ * that are not JSON objects with an iteration, so that the log equals the log of an uninterrupted
+ * run. The shorter log replaces the old one atomically. If the log cannot be read, this fails and
+ * leaves the file unchanged. first_iter = 0 empties the log. */
 enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter);
 enum status runlog_step(struct runlog *l, const struct run_step *s);
 enum status runlog_eval(struct runlog *l, const struct run_eval *e);

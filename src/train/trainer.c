@@ -95,7 +95,7 @@ static enum status explain(const struct trainer *t, enum status st)
         return st;
     }
     fail_keep(&why);
-    if (!lock_now(&t->run.lock, now, sizeof now))
+    if (!lock_present_path(&t->run.lock, now, sizeof now))
         return fail(ST_ABSENT, "%s: stopped after %lld of %lld iterations; nothing could be saved",
                     why.message, iter, most);
     return fail(ST_ABSENT,

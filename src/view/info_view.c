@@ -15,8 +15,8 @@ static const struct {
     const char *library, *without;
 } optional[] = {
     {"oneDNN",
-     "matmuls on a CPU are slower, in bfloat16 with AMX several times; install oneDNN 2 or 3 "
-     "(`make deps`) and run `make` again"},
+     "matmuls on a CPU are slower, and several times slower in bfloat16 with AMX; install oneDNN 2 "
+     "or 3 (`make deps`) and run `make` again"},
     {"libcurl", "`strobe data` cannot download"},
 };
 
@@ -26,12 +26,12 @@ static const char *const without[ISA_COUNT] = {
     [ISA_AVX512_BF16] =
         "bfloat16 is converted to float32 before each multiplication: it saves memory but no time",
     [ISA_AVX512] = "a step in float32 takes 1.5 times as long",
-    [ISA_AVX2] = "a step in float32 takes another 2.7 times as long",
+    [ISA_AVX2] = "a step in float32 takes 2.7 times as long as with AVX2",
     [ISA_SSE2] = "matmuls use the built-in kernels, compiled for any processor",
     [ISA_NEON] = "kernels use vectors only where the compiler does so by itself",
 };
 
-/* Float types with their names as values of the key dtype. */
+/* The float types and the words for them in the setting `dtype`. */
 static const struct {
     const char *name;
     enum dtype dtype;
@@ -145,8 +145,8 @@ static void print_text(const struct environment *e, const char *isa, struct str 
     print_kernels(s);
     print_ranks(s);
     str_printf(s,
-               "threads    %d, one per core that this process may use; the machine has %d "
-               "processors\n",
+               "threads    %d, one per physical core that this process may use; the machine has %d "
+               "logical processors\n",
                e->threads, e->cores);
     str_printf(s, "memory     %s\n", str_bytes(memory, (double)e->memory_bytes));
     for (int i = 0; i < e->libraries; i++)

@@ -20,7 +20,7 @@ const char *kernel_shape_text(const struct kernel_shape *s, struct arena *a);
     X("dynamic_bytes", "dynamic", "dynamic shared memory of a block", BYTES, launch_knows(x, LAUNCH_OWN), x->launch.shape.shared_bytes) \
     X("sm_blocks", "blocks/SM", "blocks that an SM holds at once", COUNT, launch_knows(x, LAUNCH_LIMITS), x->occupancy.blocks) \
     X("sm_warps", "warps/SM", "warps of these blocks", COUNT, launch_knows(x, LAUNCH_LIMITS), x->occupancy.warps) \
-    X("limit", "limit", "what allows no more blocks", TEXT, launch_knows(x, LAUNCH_LIMITS) ? x->occupancy.limit : NULL) \
+    X("limit", "limit", "the resource that limits the number of blocks", TEXT, launch_knows(x, LAUNCH_LIMITS) ? x->occupancy.limit : NULL) \
     X("waves", "waves", "blocks / blocks that the GPU holds at once", NUMBER, launch_knows(x, LAUNCH_GRID), 3, x->grid.waves) \
     X("tail_percent", "tail %", "share of the last wave that is idle", NUMBER, launch_knows(x, LAUNCH_GRID), 2, 100 * x->grid.tail)
 /* clang-format on */

@@ -249,11 +249,11 @@ static void print_limit(const struct memory_view *v, struct str *s)
         str_append(s, "not even batch_size = 1 fits\n");
     if (v->ranks)
         str_printf(s, "%lld ranks with zero=%d are the fewest of which each fits, in %s\n",
-                   (long long)v->ranks, fit_ranks_zero(v->config),
+                   (long long)v->ranks, fit_zero_stage(v->config),
                    str_bytes(total, (double)v->of_rank));
     else if (v->of_rank)
         str_printf(s, "no number of ranks with zero=%d fits: what they do not share takes %s\n",
-                   fit_ranks_zero(v->config), str_bytes(total, (double)v->of_rank));
+                   fit_zero_stage(v->config), str_bytes(total, (double)v->of_rank));
 }
 
 static void print_run(const struct memory_view *v, struct str *s)

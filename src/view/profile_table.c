@@ -1,5 +1,6 @@
-/* Prints two tables with the same lines, because one would be wider than a screen: times, with the
- * columns of Nsight Systems, and work. CSV has one table. */
+/* Prints the columns as several tables with the same lines, because one table would be wider than a
+ * screen: times, with the columns of Nsight Systems, then work, counters and occupancy. CSV has one
+ * table. With several ranks, a table of collectives is printed, too, which has lines of its own. */
 #include "view/profile_table.h"
 
 #include "base/str.h"
@@ -19,7 +20,7 @@ static const double LEAST_SHOWN = 1e-4, MOST_SHOWN = 9999;
 
 enum { NAME_LEAST = 24, NAME_MOST = 48, ABOUT_WIDTH = 12, USUAL = 100 };
 
-/* In text the unit of work suits the largest line. */
+/* In printed text, FLOPs and bytes use the unit (M, G, T) that fits the largest number. */
 struct scale {
     double flops, bytes; /* factors of MFLOP and of MB */
 };
@@ -39,8 +40,8 @@ struct scale {
     X("flop_per_byte", "FLOP/B", "arithmetic intensity", NUMBER, works, 3, g->flops / g->bytes) \
     X("gflop_per_s", "GFLOP/s", "achieved", FLOPS, works && seconds > 0, g->flops / seconds) \
     X("gb_per_s", "GB/s", "achieved", NUMBER, works && seconds > 0, 3, 1e-9 * g->bytes / seconds) \
-    X("bound", "bound by", "the resource that limits it", TEXT, works ? bound_name(g->bound) : NULL) \
-    X("floor_ms", "floor ms", "lower bound on its time in a step, at the measured peaks", SHORT, works, 3, g->floor_ms) \
+    X("bound", "bound by", "the resource that limits the line", TEXT, works ? bound_name(g->bound) : NULL) \
+    X("floor_ms", "floor ms", "lower bound on the line's time in a step, at the measured peaks", SHORT, works, 3, g->floor_ms) \
     X("times_floor", "x floor", "time / lower bound, over all kernels of an operator", GAP, works && g->floor_ms > 0 && g->bound != BOUND_LATENCY, 3, g->work_ms / g->floor_ms) \
     X("threads_percent", "threads %", "mean share of the time in which a thread works", PERCENT, works && g->seen_ms > 0, g->busy_ms / g->seen_ms) \
     X("dram_read_mb_per_step", "read MB", "bytes of a step read from DRAM, counted", SHORT, counted, 3, 1e-6 * c->dram_read / scale.bytes) \
@@ -53,8 +54,8 @@ struct scale {
     X("name", "name", "name of the line", TEXT, arena_printf(row.arena, "%*s%s", 2 * g->depth, "", g->name))
 /* clang-format on */
 
-/* Kinds of columns of this table alone. SHORT is a NUMBER whose text is short if it is very small,
- * GAP one whose text is short if it is very large, too. */
+/* Kinds of columns of this table alone. SHORT: a number, printed as <0.0001 if it is smaller. GAP:
+ * like SHORT, and printed as >9999 if it is larger. */
 enum { TABLE_IS_PERCENT = true, TABLE_IS_SHORT = true, TABLE_IS_GAP = true };
 #define TABLE_PERCENT(known, x) \
     TABLE_SHOWN(known, arena_printf(row.arena, "%.2f", 100 * (x)), 100 * (x))
@@ -135,7 +136,8 @@ static void set_units(struct table *t, const struct scale *scale, struct arena *
     t->column = column;
 }
 
-/* The lines that are not shown, added up to one. Idle time (the last group) is always shown. */
+/* One line with the sums of the lines that are not shown. Idle time (the last group) is always
+ * shown. */
 static struct profile_group rest_of(const struct profile_groups *g, int from, struct arena *a)
 {
     int n = g->groups - 1 - from;
@@ -263,17 +265,18 @@ static void print_tables(const struct profile *p, const struct table *t,
                   0, s);
     str_append(s, "\n");
     table_form_print(f, &times, s);
-    print_more(t, work_columns, "work, floor ms and x floor: per step", f, s, a);
+    print_more(t, work_columns, "FLOPs, bytes, floor ms and x floor are per step.", f, s, a);
     if (p->counted)
         print_more(t, counter_columns,
-                   "hardware counters of one further step, its kernels one by one; x plan: bytes "
-                   "that all kernels of an operator read and write in DRAM / the plan's, below 1 "
-                   "where L2 had them",
+                   "Hardware counters of one more step, whose kernels ran one at a time. x plan: "
+                   "DRAM bytes of an operator divided by its bytes in the plan; below 1 if L2 "
+                   "served part of them.",
                    f, s, a);
     if (p->communication) {
         struct table ranks = communication_table(p->communication, how->rows, a);
         str_append(s, "\n");
-        print_wrapped("collectives of rank 0, in the order of a step, each a mean", 0, s);
+        print_wrapped("Collectives of rank 0 in the order of a step; times are means over steps.",
+                      0, s);
         str_append(s, "\n");
         table_form_print(f, &ranks, s);
     }

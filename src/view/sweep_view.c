@@ -8,19 +8,19 @@
 
 /* clang-format off */
 #define COLUMNS(X) \
-    X("grows", "what grows", "what a block or thread takes more and more of", TEXT, p->what) \
+    X("resource", "resource", "the resource of which each row uses more", TEXT, p->what) \
     X("registers", "registers", "of a thread, as the driver reports them", COUNT, p->taken.registers > 0, p->taken.registers) \
     X("shared_bytes", "shared", "shared memory of a block", BYTES, true, p->dynamic_bytes) \
     X("sm_blocks", "blocks per SM", "that an SM holds at once", COUNT, true, of->blocks) \
     X("sm_warps", "warps per SM", "of these blocks", COUNT, true, of->warps) \
     X("occupancy_percent", "occupancy %", "of the warps that an SM can hold", NUMBER, true, 3, 100.0 * of->warps / occupancy_limits(r->arch)->warps) \
-    X("limit", "limit", "what allows no more blocks", TEXT, of->limit) \
+    X("limit", "limit", "the resource that limits the number of blocks", TEXT, of->limit) \
     X("under_way_bytes", "under way", "bytes that an SM waits for at once: 16 for each thread", BYTES, true, (int64_t)of->warps * OCCUPANCY_WARP * SWEEP_UNDER_WAY) \
     X("us_median", "µs", "median time of a launch", NUMBER, true, 4, ms->median * 1e3) \
     X("us_std", "std", "standard deviation of the samples", NUMBER, ms->n > 1, 2, ms->std * 1e3) \
     X("samples", "n", "samples", COUNT, true, p->time.samples) \
     X("gb_per_s", "GB/s", "read by all SMs", NUMBER, true, 4, rate_of(r, p) * 1e-9) \
-    X("best_percent", "% of best", "beside the fastest row", NUMBER, true, 3, 100 * rate_of(r, p) / best_rate(r))
+    X("best_percent", "% of best", "bandwidth as a percentage of the fastest row", NUMBER, true, 3, 100 * rate_of(r, p) / best_rate(r))
 /* clang-format on */
 static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
@@ -59,16 +59,18 @@ static void add_notes(const struct sweep_run *r, struct sheet *s, struct arena *
 {
     char bytes[32];
     sheet_note(s, arena_printf(a,
-                               "each launch reads %s with blocks of %d threads, as many as the GPU "
-                               "holds at once: one wave",
+                               "each launch reads %s with blocks of %d threads; it has as many "
+                               "blocks as the GPU holds at once (one wave)",
                                str_bytes(bytes, (double)r->bytes), SWEEP_THREADS));
-    sheet_note(s, arena_printf(a,
-                               "with the fewest warps a load takes %.0f ns: bytes under way by "
-                               "bytes per second (Little's law)",
-                               latency_ns(r)));
+    sheet_note(s,
+               arena_printf(a,
+                            "with the fewest warps a load takes %.0f ns: bytes under way divided "
+                            "by bytes per second (Little's law)",
+                            latency_ns(r)));
     if (r->disagree)
         sheet_note(
-            s, arena_printf(a, "the driver says another number of blocks in %d rows", r->disagree));
+            s, arena_printf(a, "in %d rows the driver reports a different number of blocks per SM",
+                            r->disagree));
 }
 
 void sweep_sheet(const struct sweep_run *r, struct sheet *s, struct arena *a)
@@ -80,7 +82,7 @@ void sweep_sheet(const struct sweep_run *r, struct sheet *s, struct arena *a)
         set_row((struct table_row){&all->table, i, 0, a}, r, &r->point[i]);
     all->chart = (struct sheet_chart){.kind = SHEET_LINES,
                                       .title = "Bandwidth over the warps that an SM holds",
-                                      .label = {"grows"},
+                                      .label = {"resource"},
                                       .labels = 1,
                                       .x = "sm_warps",
                                       .y = "gb_per_s",

@@ -116,7 +116,7 @@ static void test_invalid_grids(void **state)
     refuses(bench_read_lines(&lines, "forward,back"), "not back");
     refuses(bench_read_lines(&lines, ""), "--phase takes");
     g = grid(0, "forward");
-    refuses(bench_grid_cells(&g, &cell, &cells, &arena), "--steps is 1 to");
+    refuses(bench_grid_cells(&g, &cell, &cells, &arena), "--steps must be between 1 and");
     g = grid(1, "forward");
     axis(&g, "n_head=2,5");
     refuses(bench_grid_cells(&g, &cell, &cells, &arena), "small n_head=5: n_embd = 32 is not");

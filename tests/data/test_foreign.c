@@ -149,7 +149,7 @@ static void test_characters_of_nanogpt(void **state)
     assert_int_equal(ids[1], 0);
     dataset_close(&d);
     write_raw("train.bin", 0, 3, 1);
-    expect_refused("train.bin: token 2 is 2, but the vocabulary has 2");
+    expect_refused("train.bin: token 2 is 2, but the vocabulary has only 2 tokens");
     assert_message_has("under another name");
     workdir_write(path_of("meta.pkl"), "\x80\x04}}R.", 6);
     expect_refused("REDUCE");
@@ -250,12 +250,12 @@ static void test_malformed_shards(void **state)
                            : "its header says 5 tokens");
     }
     write_shard("a_val_0.bin", of(gpt2, 5), 50254, 5, 1);
-    expect_refused("a_val_0.bin: token 3 is 50257, but the vocabulary has 50257");
+    expect_refused("a_val_0.bin: token 3 is 50257, but the vocabulary has only 50257");
     write_shard("a_val_0.bin", of(gpt2, 5), 0, 5, 1);
     write_shard("a_train_1.bin", of(llama3, 2), 0, 2, -1);
     remove(path_of("a_train_0.bin"));
     write_shard("a_val_0.bin", of(llama3, 5), 0, 5, 1);
-    expect_refused("token 1 is 4294967295, but the vocabulary has 128256");
+    expect_refused("token 1 is 4294967295, but the vocabulary has only 128256");
 }
 
 static void test_malformed_raw_files(void **state)
@@ -268,7 +268,7 @@ static void test_malformed_raw_files(void **state)
     workdir_write(path_of("val.bin"), "abc", 3);
     expect_refused("val.bin has 3 bytes");
     write_raw("val.bin", 50255, 3, 1);
-    expect_refused("val.bin: token 2 is 50257, but the vocabulary has 50257");
+    expect_refused("val.bin: token 2 is 50257, but the vocabulary has only 50257");
     remove(path_of("val.bin"));
     assert_int_equal(mkdir(path_of("val.bin"), 0777), 0);
     expect_refused("is a directory, not a regular file");
@@ -412,7 +412,8 @@ static void test_a_large_split(void **state)
     assert_int_equal(open_x(&d), ST_OK);
     assert_int_equal(dataset_read(&d, SPLIT_TRAIN, n - 4, 4, token), ST_OK);
     assert_int_equal(dataset_read(&d, SPLIT_TRAIN, n - 1, 2, token), ST_FORMAT);
-    assert_message_has("is 65535, but the vocabulary has 50257; make it again with the program");
+    assert_message_has(
+        "is 65535, but the vocabulary has only 50257 tokens; make it again with the program");
     assert_int_equal(dataset_verify(&d), ST_FORMAT);
     assert_message_has("a_train_0.bin: token 32768 is 65535");
     workdir_truncate(path_of("a_train_1.bin"), 2000);

@@ -219,7 +219,8 @@ static void test_a_token_out_of_range(void **state)
     d.vocabulary.size = VAL - 1; /* the last token of val.bin is 49 */
     assert_int_equal(loader_init(&l, &d, SPLIT_VAL, RNG_EVAL_BATCH, 1, 1, VAL - 1), ST_OK);
     assert_int_equal(loader_next(&l, in, target), ST_FORMAT);
-    assert_non_null(strstr(fail_message(), "val.bin: token 49 is 49, but the vocabulary has 49"));
+    assert_non_null(
+        strstr(fail_message(), "val.bin: token 49 is 49, but the vocabulary has only 49 tokens"));
     d.vocabulary.size = VAL;
     next(&l, in, target);
 }

@@ -74,7 +74,8 @@ cmp runs/cut0/ckpt/$name/model.safetensors runs/whole/ckpt/$name/model.safetenso
 start runs/tokens
 tr '\000-\377' '\377' <kept/long/train.bin |
     dd of=data/long/train.bin conv=notrunc bs=1M 2>/dev/null
-words='data/long/train.bin: token [0-9]* is 65535, but the vocabulary has [0-9]*; recreate'
+words='data/long/train.bin: token [0-9]* is 65535, but the vocabulary has only [0-9]* tokens; '
+words=${words}recreate
 ended runs/tokens "$words"
 cp kept/long/train.bin data/long/train.bin
 

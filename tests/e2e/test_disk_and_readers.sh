@@ -28,13 +28,13 @@ export STROBE one="--eval_iters=1 --max_iters=4 --eval_interval=4"
 unshare -rm sh inner 2>/dev/null || :
 if [ -e code ]; then
     [ "$(cat code)" = 1 ] || fail "a disk that is too small is not refused: $(cat out)"
-    grep -q 'this run will write .* to small/run .* free there: free some' out || fail "$(cat out)"
+    grep -q 'this run will write .* to small/run .* it replaces: free some' out || fail "$(cat out)"
     grep -q '^iter 0' out && fail "it is noticed late: $(cat out)"
     [ ! -s left ] || fail "files are left: $(cat left)"
     [ "$(cat code_of_one)" = 0 ] || fail "one checkpoint fits: $(cat one)"
     grep -q '"end": "no disk"' full.json || fail "the disk was full: $(cat full full.json)"
 fi
-STROBE_LOG=info expect 0 'disk         1 checkpoint of' "$STROBE" train tiny.conf --out_dir=run \
+STROBE_LOG=info expect 0 ' for 1 checkpoint of' "$STROBE" train tiny.conf --out_dir=run \
     --eval_iters=1 --max_iters=4 --eval_interval=4
 
 # --- a reader that stalls: the pipe is full, and SIGTERM still saves and ends the training

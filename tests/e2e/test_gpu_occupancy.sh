@@ -16,7 +16,7 @@ launches() {
 # begin with nvjet
 runs() {
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-        /^[^"]*idle$/ || /\(of no kernel\)$/ { next }
+        /^[^"]*idle$/ || /\(inputs and results\)$/ { next }
         { name = $0; gsub(/"/, "", name); sub(/.* /, "", name); n[name] += $at["runs_per_step"] }
         END { for (name in n) if (name !~ /^nvjet/) print name, n[name] }' "$1" | sort
 }
@@ -70,7 +70,7 @@ beside planned
 expect 0 'of several nodes shows the one that takes longest. emulated GPU: 132 SMs' \
     env COLUMNS=400 $STROBE profile $step --steps=1 --rows=0 --occupancy
 grep -q '^  *[0-9.]*  16 x 128  *LAYERNORM ' out || fail "no launch: $(cat out)"
-expect 0 'work, floor ms' $STROBE profile $step --steps=1
+expect 0 'FLOPs, bytes, floor ms' $STROBE profile $step --steps=1
 if grep -q 'grid x block' out; then fail "occupancy without the option: $(cat out)"; fi
 expect 2 'is of single kernels: leave out --by=op' $STROBE profile $step --by=op --occupancy
 expect 2 'of a GPU: leave it out, or add --device=cuda' \

@@ -31,7 +31,7 @@ done
 
 # --- hardware counters: of every kernel, as the emulator makes them up; else why there are none
 if [ $by = cupti ]; then
-    grep -q '^hardware counters of one further step' out || fail "no table: $(cat out)"
+    grep -q '^Hardware counters of one more step' out || fail "no table: $(cat out)"
     grep -q '^counters  *the step.s kernels move ' out || fail "no sentence: $(cat out)"
     for replay in false true; do
         counted=$(sed 's/.*"counted":\([0-9]*\).*/\1/' $by.$replay/profile.json)

@@ -24,7 +24,7 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
         fail "the plan does not report defaults: $(tail -20 default.txt)"
 
     # --- the table is written, with an entry for every matmul
-    expect 0 'tuning 26 matmuls for emulated GPU, kept in ' "$STROBE" tune $model
+    expect 0 'tuning 26 matmuls for emulated GPU; the times are kept in ' "$STROBE" tune $model
     grep -q '^# tuning, 26 matmuls: 26 measured, 0 by default$' out ||
         fail "tune measures less than all: $(cat out)"
     cp "$file" made.json
@@ -55,7 +55,7 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
     rm "$file"
     run="$STROBE train $model --out_dir=run --overwrite --max_iters=1"
     run="$run --eval_interval=1 --eval_iters=1 --threads=0"
-    expect 0 'tuning 26 matmuls for emulated GPU, kept in ' $run
+    expect 0 'tuning 26 matmuls for emulated GPU; the times are kept in ' $run
     expect 0 '' $run
     ! grep -q tuning out || fail "measured again: $(cat out)"
     sed -n '/^# micro/,/^$/p' run/plan.txt >trained.txt

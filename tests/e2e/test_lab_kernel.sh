@@ -40,6 +40,6 @@ expect 2 'takes constants as a=1.5,b=2; found a=' $kernel x --set=a=
 expect 2 'exp is a function' $kernel x --set=exp=1
 expect 2 'as in 65536,1048576; found 0' $kernel x --size=0
 expect 2 'must be float32 or bfloat16' $kernel x --dtype=float16
-expect 1 'are free; choose a smaller --size' $kernel x --size=17179869184
+expect 1 'may be used; choose a smaller --size' $kernel x --size=17179869184
 expect 1 'use --show for the steps' $kernel x --ptx
 echo ok

@@ -64,11 +64,12 @@ own 1 'wild.c: at n 31: it ' wild.c
 own 1 'endless.c: at n 4099: it had not ended after 2 s (--limit)' endless.c --limit=2
 own 1 "broken.c does not compile; cc's message is above" broken.c
 own 1 'broken.c:5:.*error' broken.c
-own 1 'late_crash.c: it .* in a later call' late_crash.c --samples=99
+own 1 'late_crash.c: it .* in a timed call' late_crash.c --samples=99
 grep -q "^floats  .*[0-9]" out || fail "no time for floats: $(cat out)"
-own 1 'late_endless.c: a later call of it had not ended after 1 s' late_endless.c --samples=99 \
+own 1 'late_endless.c: a timed call did not return within 1 s' late_endless.c --samples=99 \
     --limit=1
-own 1 'late_exit.c: it ended the process with exit code 0 in a later call' late_exit.c --samples=99
+own 1 'late_exit.c: the kernel ended the process with exit code 0 during a timed call' \
+    late_exit.c --samples=99
 grep -q "^floats  .*[0-9]" out || fail "no time for floats: $(cat out)"
 own 0 'at_exit.c .*your kernel' at_exit.c # a table, and only one
 [ "$(grep -c '^lab copy' out)" = 1 ] || fail "several tables: $(cat out)"

@@ -376,9 +376,9 @@ static value slope_of(struct maker *m, value dy, value y)
     value in[] = {dy, y};
     switch (below(m, 5)) {
     case 0:
-        return g_keep(m->g, dy, y);
+        return g_where_positive(m->g, dy, y);
     case 4:
-        return g_keep_else(m->g, dy, y);
+        return g_where_not_positive(m->g, dy, y);
     case 1:
         return graph_add(m->g, OP_ELU_GRAD, NULL, 2, in, NULL);
     case 2:

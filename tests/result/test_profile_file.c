@@ -104,6 +104,8 @@ static void test_missing_fields(void **state)
     assert_int_equal(p.rows, 2);
     assert_string_equal(p.row[0].range.word[0], "step");
     assert_string_equal(profile_file_family_name(p.row[1].family), "other");
+    const char *name = profile_file_family_name(profile_file_family("of no kernel")); /* old name */
+    assert_string_equal(name, "inputs and results");
     assert_string_equal(p.row[1].range.word[0], "x");
     assert_int_equal(p.row[1].range.layer, -1);
     assert_true(isnan(p.row[1].flops));

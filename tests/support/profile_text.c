@@ -14,14 +14,14 @@ const struct profile_text_row profile_slow[] = {
     {"forward/block 1/attention/softmax", "softmax", "SOFTMAX", "f32 (4,8)", "avx512", 1, 4, 1000,
      8000},
     {"forward/block 0/MLP/up", MATMULS, "MATMUL", "4 x 32 x 16", "onednn", 0, 2, 128000, 1000},
-    {"forward/of no kernel", "of no kernel", NULL, NULL, "copy <host>", -1, 1, 0, 0},
+    {"forward/inputs and results", "inputs and results", NULL, NULL, "copy <host>", -1, 1, 0, 0},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0},
 };
 const struct profile_text_row profile_flash[] = {
     {"forward/block 0/attention/flash attention", "attention", "ATTENTION", "f32 (4,8)", "avx512",
      0, 3, 66000, 8000},
     {"forward/block 0/MLP/up", MATMULS, "LINEAR", "4 x 32 x 16", "onednn", 0, 3.5, 128000, 1000},
-    {"forward/of no kernel", "of no kernel", NULL, NULL, "copy <host>", -1, 1, 0, 0},
+    {"forward/inputs and results", "inputs and results", NULL, NULL, "copy <host>", -1, 1, 0, 0},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0},
 };
 

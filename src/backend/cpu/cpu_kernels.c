@@ -8,8 +8,10 @@ static const struct kernel *const onednn_tables[] = {onednn_rows, NULL};
 static const struct kernel *const mixed_tables[] = {cast_kernels, chain_kernels, float8_kernels,
                                                     collective_kernels, NULL};
 
-/* THE table of CPU kernels, best first: libraries, then instruction sets from the widest down, then
- * the reference, which all other kernels are compared with. */
+/* THE table of CPU kernels, best first: oneDNN, then the instruction sets from the widest down,
+ * then the reference in float and in double. All other kernels are compared with the reference. The
+ * last group has the reference kernels that serve all types (casts, chains, float8), and
+ * collectives. */
 static const struct kernel_group groups[] = {
     {onednn_tables, ISA_AUTO},
 #if defined(__x86_64__)
@@ -28,6 +30,7 @@ static const struct kernel_group groups[] = {
     {mixed_tables, ISA_PLAIN},
 };
 
+/* A library (ISA_AUTO) runs unless the limit is ISA_PLAIN. */
 static bool available(const struct kernel_group *g)
 {
     return g->isa == ISA_AUTO ? isa_limited() != ISA_PLAIN : isa_allows(g->isa);

@@ -98,7 +98,8 @@ struct communicator *communicator_open(const struct link *link, void *state, int
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->posted_one, NULL);
     pthread_cond_init(&c->done_one, NULL);
-    BUG_IF(!threads_start(&c->thread, work, c), "the system has no thread for rank %d", rank);
+    BUG_IF(!threads_start(&c->thread, work, c), "cannot start the communicator's thread of rank %d",
+           rank);
     return c;
 }
 
@@ -148,7 +149,9 @@ enum status communicator_wait(struct communicator *c, const float *data)
     int64_t oldest = max_i64(0, c->posted - QUEUE), number = c->posted - 1;
     while (number >= oldest && c->call[number % QUEUE].data != data) number--;
     BUG_IF(number < 0, "no collective was started on this memory");
-    if (number < oldest) number = oldest; /* it came later than the one that is forgotten */
+    /* The collective on this memory is older than all that are remembered. Once the oldest
+     * remembered one has run, this collective has run, too. */
+    if (number < oldest) number = oldest;
     struct collective_call call = c->call[number % QUEUE];
     pthread_mutex_unlock(&c->mutex);
     TRY(wait_for(c, number));
@@ -167,7 +170,8 @@ enum status communicator_gather(struct communicator *c, const void *mine, int64_
 enum status communicator_tell(struct communicator *c, void *message, int64_t bytes)
 {
     if (!c) return ST_OK;
-    struct collective_call call = {.what = COLLECTIVE_TELL, .n = bytes, .all = message};
+    struct collective_call call = {
+        .what = COLLECTIVE_BROADCAST_MESSAGE, .n = bytes, .all = message};
     return wait_for(c, post(c, &call));
 }
 
@@ -192,7 +196,7 @@ void communicator_set_timeout(struct communicator *c, int64_t seconds)
     if (c) c->link->set_timeout(c->state, seconds);
 }
 
-enum status communicator_look(struct communicator *c, int64_t waited_ns)
+enum status communicator_check(struct communicator *c, int64_t waited_ns)
 {
     if (!c || !c->link->look) return ST_OK;
     pthread_mutex_lock(&c->mutex);

@@ -1,31 +1,33 @@
-/* link.h - what a communicator needs of an implementation: blocking calls, made by one thread. */
+/* link.h - the functions that a communicator needs of an implementation (threads, MPI). The thread
+ * of the communicator calls `run`, which blocks; other threads call the rest. */
 #ifndef BACKEND_RANKS_LINK_H
 #define BACKEND_RANKS_LINK_H
 
 #include "backend/communicator.h"
 
-/* One collective. A message has n bytes: GATHER from `mine` to `all`, TELL in `all`. */
+/* One collective. n counts the floats of `data`; for GATHER and TELL it counts bytes. GATHER reads
+ * `mine` and writes `all`. TELL reads `all` on rank 0 and writes `all` on the other ranks. */
 struct collective_call {
     enum collective what;
     float *data;
     int64_t n;
     const struct collective_memory *memory; /* NULL: data is in host memory */
-    void *of_rank;                          /* the argument of its functions */
+    void *of_rank;                          /* first argument of the functions of `memory` */
     const void *mine;
     void *all;
-    int64_t posted_ns; /* 0: it is not recorded */
-    int64_t met_ns;    /* set by `run` where it knows: the last rank had come */
+    int64_t posted_ns; /* when the caller started the collective; 0: the call is not recorded */
+    int64_t met_ns;    /* when the last rank arrived; `run` sets it if it knows, else 0 */
 };
 
 struct link {
     const char *name;
     bool in_process; /* the ranks are threads of one process */
-    /* Runs a collective with the other ranks, whose calls are the same. */
+    /* Runs a collective, for which the other ranks call their `run`, too. */
     enum status (*run)(void *link, struct collective_call *c);
-    /* Ends the calls of all ranks with `st` by the failure of this thread; may be called by any
-     * thread. */
+    /* Makes the calls of all ranks fail with `st` and the message that this thread last gave to
+     * fail(). Any thread may call it. */
     void (*fail)(void *link, enum status st);
-    /* As communicator_look, while no call runs; NULL: never fails. */
+    /* As communicator_check; called while no `run` is in progress. NULL: never fails. */
     enum status (*look)(void *link, int64_t waited_ns);
     void (*set_timeout)(void *link, int64_t seconds);
     /* The rank that ended or did not answer; -1: none. */
@@ -33,7 +35,8 @@ struct link {
     void (*close)(void *link);
 };
 
-/* Starts the thread of a communicator. */
+/* Creates a communicator on `link` and starts its thread; `state` is the first argument of the
+ * link's functions. communicator_close frees the communicator and calls the link's `close`. */
 struct communicator *communicator_open(const struct link *link, void *state, int rank, int ranks);
 
 #endif

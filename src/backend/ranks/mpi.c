@@ -361,7 +361,7 @@ static enum status run(void *link, struct collective_call *c)
         return all_gather(l, c);
     case COLLECTIVE_BROADCAST:
         return broadcast_from(l, c->data, 0, c->n, 0);
-    case COLLECTIVE_TELL:
+    case COLLECTIVE_BROADCAST_MESSAGE:
         mpi.Ibcast(c->all, (int)c->n, mpi.bytes, 0, mpi.world, &q);
         return wait_all(l, &q, 1, l->rank > 0);
     case COLLECTIVE_GATHER:

@@ -74,7 +74,7 @@ static enum status meet(struct member *m)
         t->met_ns = clock_ns();
         pthread_cond_broadcast(&t->met);
     }
-    bool patient = m->call.what == COLLECTIVE_TELL && m->rank > 0;
+    bool patient = m->call.what == COLLECTIVE_BROADCAST_MESSAGE && m->rank > 0;
     while (t->meetings == meeting && t->st == ST_OK && st == ST_OK) {
         if (patient)
             pthread_cond_wait(&t->met, &t->mutex);
@@ -174,7 +174,7 @@ static enum status work(struct member *m)
         break;
     case COLLECTIVE_BROADCAST:
         return copy(m, m->rank, 0, 0, c->n);
-    case COLLECTIVE_TELL:
+    case COLLECTIVE_BROADCAST_MESSAGE:
         if (m->rank > 0) memcpy(c->all, t->member[0].call.all, (size_t)c->n);
         break;
     case COLLECTIVE_GATHER:

@@ -124,7 +124,8 @@ static void show(void *user, double done_ms, double expected_ms)
 {
     const struct running *r = user;
     if (r->o->each && expected_ms > 0)
-        r->o->each(r->o->user, done_ms < expected_ms ? done_ms / expected_ms : 1, "times in turns");
+        r->o->each(r->o->user, done_ms < expected_ms ? done_ms / expected_ms : 1,
+                   "timing all variants alternately");
 }
 
 static enum status time_all(struct running *r)

@@ -103,8 +103,8 @@ static const struct lab_rung cpu[] = {
     {"streaming", "copy/cpu/05_streaming.c", .run = LAB_CPU(copy_streaming), .bound = LATENCY,
      .no_gain = "the tensors fit in the caches, or the processor avoids the reads by itself"},
     {"threads", "copy/cpu/06_threads.c", .run = LAB_CPU(copy_threads),
-     .bound = "what other cores and programs take of the memory",
-     .no_gain = "one core was enough for the memory of this machine"},
+     .bound = "the memory bandwidth that other cores and programs use",
+     .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };
 

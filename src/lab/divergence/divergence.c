@@ -85,8 +85,8 @@ static const struct lab_rung cpu[] = {
     {"vectors", "divergence/cpu/04_vectors.c", .run = LAB_CPU(divergence_vectors),
      .moved = lab_read_first, .bound = "arithmetic, and the latency of memory for one core"},
     {"threads", "divergence/cpu/05_threads.c", .run = LAB_CPU(divergence_threads),
-     .moved = lab_read_first, .bound = "what other cores and programs take of the memory",
-     .no_gain = "one core was enough for the memory of this machine"},
+     .moved = lab_read_first, .bound = "the memory bandwidth that other cores and programs use",
+     .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };
 

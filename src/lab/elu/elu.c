@@ -83,8 +83,8 @@ static const struct lab_rung cpu[] = {
     {"streaming", "elu/cpu/04_streaming.c", .run = LAB_CPU(elu_streaming), .bound = CORE,
      .no_gain = "the exponentials are the limit, not the bytes that are written"},
     {"threads", "elu/cpu/05_threads.c", .run = LAB_CPU(elu_threads),
-     .bound = "what other cores and programs take of the memory",
-     .no_gain = "one core was enough for the memory of this machine"},
+     .bound = "the memory bandwidth that other cores and programs use",
+     .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };
 

@@ -100,8 +100,8 @@ static const struct lab_rung cpu[] = {
      .bound = "the memory that one core can keep busy",
      .no_gain = "one core waits for its loads, and streamed stores do not shorten that"},
     {"threads", "layernorm/cpu/05_threads.c", .run = LAB_CPU(layernorm_threads),
-     .bound = "what other cores and programs take of the memory",
-     .no_gain = "one core was enough for the memory of this machine"},
+     .bound = "the memory bandwidth that other cores and programs use",
+     .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {"Strobe's own", .variant = "*", .idea = OWN, .no_gain = MEANS},
     {0},
 };

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* The kernel is compiled with each of these numbers of words that occupy registers. */
+/* The kernel is compiled once for each of these values of KEPT, the number of registers that a
+ * thread keeps occupied. */
 #define KEPT_LIST(X) X(16) X(24) X(40) X(56) X(72) X(88) X(120) X(184)
 #define NUMBER(n)    n,
 #define RUNG(n)      {.name = "sum", .file = "occupancy/gpu/01_sum.cu", .options = "-DKEPT=" #n},
@@ -128,7 +129,7 @@ static enum status check(struct sweep *s, struct timed_point *t)
     for (unsigned b = 0; b < blocks; b++) all += sum[b];
     if (all != whole_sum(s, t))
         st = fail(ST_NUMERIC,
-                  "the kernel of lab occupancy computed something else with %d registers and %lld "
+                  "the kernel of lab occupancy computed a wrong sum with %d registers and %lld "
                   "bytes of shared memory; this is an error of Strobe or of the GPU",
                   t->point->taken.registers, (long long)t->point->dynamic_bytes);
 out:
@@ -146,16 +147,16 @@ static enum status open_sweep(struct sweep *s)
     const struct device *d = &r->options->device;
     if (!s->backend->texts)
         return fail(ST_UNSUPPORTED,
-                    "occupancy is of the multiprocessors of a GPU; without a GPU, "
-                    "strobe plan CONFIG --device=cuda --occupancy shows that of the "
-                    "kernels that one would run");
+                    "lab occupancy needs a GPU. Without a GPU, strobe plan CONFIG --device=cuda "
+                    "--occupancy computes the occupancy of each kernel of a plan");
     TRY(backend_target(s->backend, d->number, &target));
     TRY(s->backend->devices.describe(d->number, &f));
     r->arch = target.arch;
     r->processors = f.processors;
     if (!occupancy_limits(r->arch))
         return fail(ST_UNSUPPORTED,
-                    "what an SM of compute capability %d.%d holds is not known to strobe",
+                    "Strobe does not know the registers and shared memory of an SM of compute "
+                    "capability %d.%d",
                     r->arch / 10, r->arch % 10);
     int64_t least = 4096, bytes = r->options->bytes;
     r->bytes = round_up(max_i64(bytes ? bytes : 16 * f.cache_bytes, least), ACCESS);
@@ -183,7 +184,9 @@ static void close_sweep(struct sweep *s)
 static void show_times(void *user, double done_ms, double expected_ms)
 {
     const struct sweep_options *o = user;
-    if (o->each) o->each(o->user, expected_ms > 0 ? done_ms / expected_ms : 0, "times in turns");
+    if (o->each)
+        o->each(o->user, expected_ms > 0 ? done_ms / expected_ms : 0,
+                "timing all variants alternately");
 }
 
 static enum status time_points(struct sweep *s, struct timed_point *t, struct arena *a)

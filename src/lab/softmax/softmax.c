@@ -28,7 +28,8 @@ static double reference(const struct lab_problem *p, const double *const *in, do
 }
 
 /* Rounding to bf16 has an error of up to 2^-9. Floats have errors of a few units of 2^-24 and the
- * rounding errors of the sum, which grow like its square root if one thread adds in order. */
+ * rounding errors of the sum, which grow like the square root of the number of columns if one
+ * thread adds in order. */
 static double tolerance(const struct lab_problem *p)
 {
     return p->dtype == DT_BF16 ? 3e-3 : 5e-7 + 6e-8 * sqrt((double)p->n[1]);
@@ -43,7 +44,8 @@ static void shared(const struct lab_problem *p, struct kernel_shape *ret)
 /* If L2 cannot hold the rows of all resident warps, each row is read twice from memory. */
 static double twice(const struct lab_problem *p)
 {
-    enum { WARPS = 64, L2_OF_PROCESSOR = 400 << 10 }; /* bytes: an H100 has 50 MiB */
+    /* Per SM: resident warps, and bytes of L2 (an H100 has 50 MiB for 132 SMs). */
+    enum { WARPS = 64, L2_OF_PROCESSOR = 400 << 10 };
     int64_t bytes = WARPS * p->n[1] * dtype_size(p->dtype);
     return bytes > L2_OF_PROCESSOR ? 1.5 * p->bytes : p->bytes;
 }
@@ -56,7 +58,7 @@ static const struct lab_rung gpu[] = {
     {"online", "softmax/gpu/02_online.cu", .shape = lab_block_rows, .bound = LOADS,
      .no_gain = "a pass over a cache is cheap; the exponentials are as many as before"},
     {"warp", "softmax/gpu/03_warp.cu", .shape = lab_warp_rows, .moved = twice, .bound = LOADS,
-     .no_gain = "with long rows, more of them are under way at once than the caches keep"},
+     .no_gain = "with long rows, the rows that all warps work on at once do not fit in the caches"},
     {"shared", "softmax/gpu/04_shared.cu", .shape = shared, .bound = LOADS,
      .no_gain = "the second read came from a cache and cost little"},
     {"registers", "softmax/gpu/05_registers.cu", .shape = lab_rows_in_registers,
@@ -88,8 +90,8 @@ static const struct lab_rung cpu[] = {
      .scratch = row_of_each, .bound = "the exponentials, and the latency of memory for one core",
      .no_gain = "the exponentials are the limit, not the bytes that are written"},
     {"threads", "softmax/cpu/05_threads.c", .run = LAB_CPU(softmax_threads), .scratch = row_of_each,
-     .bound = "what other cores and programs take of the memory",
-     .no_gain = "one core was enough for the memory of this machine"},
+     .bound = "the memory bandwidth that other cores and programs use",
+     .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };
 

@@ -25,7 +25,7 @@ static double reference(const struct lab_problem *p, const double *const *in, do
 }
 
 /* The naive kernel writes one element to each sector of 32 bytes at a time, and L2 evicts most
- * sectors before they are full. A CPU reads a line before it stores to the line. */
+ * sectors before they are full. */
 static double naive(const struct lab_problem *p)
 {
     return p->bytes / 2 * (1 + 32 / (double)dtype_size(p->dtype));
@@ -49,23 +49,24 @@ static void of_64(const struct lab_problem *p, struct kernel_shape *ret)
     tiles_of(p, 64, ret);
 }
 
-#define SMALL "accesses of few bytes, the barrier, and blocks that wait for both"
+#define WAIT  "the barrier, at which a block waits for its loads"
+#define SMALL "accesses of few bytes, and " WAIT
 
 static const struct lab_rung gpu[] = {
     {"naive", "transpose/gpu/01_naive.cu", .shape = of_32, .moved = naive,
-     .bound = "sectors that are read before they are merged"},
+     .bound = "sectors of 32 bytes that L2 evicts before all their elements are written"},
     {"tiled", "transpose/gpu/02_tiled.cu", .shape = of_32,
      .bound = "bank conflicts: the 32 threads of a warp read one bank in turn"},
     {"padded", "transpose/gpu/03_padded.cu", .shape = of_32, .bound = SMALL},
     {"swizzled", "transpose/gpu/04_swizzled.cu", .shape = of_32, .bound = SMALL,
      .no_gain = "padding removed the conflicts as well; swizzling only saves its memory"},
-    {"vectorized", "transpose/gpu/05_vectorized.cu", .shape = of_64, .bound = SMALL,
+    {"vectorized", "transpose/gpu/05_vectorized.cu", .shape = of_64, .bound = WAIT,
      .no_gain = "memory was the limit before, and wider accesses do not move more bytes"},
     {0},
 };
 
 #define EVICTED \
-    "latency, and lines that are evicted before their 16 floats were used and move again"
+    "latency, and lines that are evicted before all 16 floats are used and must be moved again"
 #define SETS "latency, and lines whose addresses are powers of two apart and compete for one set"
 
 #define CORE "latency: writes that jump from page to page, on one core"
@@ -89,7 +90,7 @@ static const struct lab_rung cpu[] = {
     {"streaming", "transpose/cpu/05_streaming.c", .run = LAB_CPU(transpose_streaming),
      .bound = CORE},
     {"threads", "transpose/cpu/06_threads.c", .run = LAB_CPU(transpose_threads),
-     .bound = "latency, and what other programs take of the memory"},
+     .bound = "latency, and the memory bandwidth that other programs use"},
     {0},
 };
 

@@ -2,8 +2,8 @@
  *
  * A strip of 32 queries goes through the keys, KEYS at a time. Its probabilities are rounded to
  * bf16 for the matmul with v; their sum is computed before the rounding (Dao, arXiv 2307.08691).
- * Each row of a strip's tiles is a query, so q is not transposed. k and v are packed once for all
- * strips of an item.
+ * Each row of a strip's tiles is a query, so q is not transposed. An item of work is up to
+ * MAX_STRIPS strips of one head; k and v are packed once for all of them.
  *
  * Exponentials are 2^(s - max), where max is near the largest score so far. If a score exceeds max
  * by more than SLACK, max is raised and the sums are rescaled. Only rounding depends on max. */
@@ -21,7 +21,7 @@ enum { QUERIES = 32, KEYS = 128, MAX_STRIPS = 8, SLACK = 8 };
 
 /* State of a strip between blocks of keys. */
 struct strip {
-    float *max; /* (32), to the base 2 */
+    float *max; /* (32): maxima of the scores times log2(e), raised lazily (SLACK) */
     float *sum; /* (32,16): one sum for each lane */
     float *y;   /* tiles of (32,D) */
     void *q;    /* tiles of (32,D) */
@@ -96,7 +96,8 @@ INLINE vf mask_and_max(const struct heads *h, const struct block *at, float *s, 
     return reduce_rows(largest, true);
 }
 
-/* Raises the maxima of 16 queries and rescales the sums if a score exceeds a maximum by SLACK. */
+/* If a score of any of 16 queries exceeds its maximum by more than SLACK: raises all 16 maxima and
+ * rescales the sums and y. */
 static void raise_max(struct strip *t, int64_t row, vf largest, int64_t d_tiles)
 {
     vf old = vf_load(t->max + row), max = vf_max(old, largest);

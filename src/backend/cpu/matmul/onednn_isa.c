@@ -9,7 +9,8 @@
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <string.h>
 
-/* Below SSE4.1, oneDNN generates no code and runs plain loops. On Arm, oneDNN takes no limit. */
+/* oneDNN's lowest limit is SSE4.1: under ISA_SSE2 it runs SSE4.1 code, or plain loops on a
+ * processor without SSE4.1. ISA_PLAIN is never passed. On Arm, oneDNN takes no limit. */
 static const dnnl_cpu_isa_t limits[ISA_COUNT] = {
     [ISA_AUTO] = dnnl_cpu_isa_default,
     [ISA_AMX] = dnnl_cpu_isa_avx512_core_amx,

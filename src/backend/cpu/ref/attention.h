@@ -2,7 +2,8 @@
  *
  * A row of qkv (B,T,(H+2*KV)*D) holds H query heads, KV key heads and KV value heads of D
  * elements each; query head h uses key head h / (H/KV). p(q,k) = exp(scale q.k - lse(q)) for the
- * keys that the mask lets q see, scale = 1/sqrt(D) or 1; dropout multiplies p by keep(q,k). */
+ * keys that the mask lets q see; dropout multiplies p by keep(q,k). scale = 1/sqrt(D), or 1 if the
+ * attribute `unscaled` is set (ATTENTION_CACHED ignores `unscaled`). */
 #ifndef BACKEND_CPU_REF_ATTENTION_H
 #define BACKEND_CPU_REF_ATTENTION_H
 
@@ -19,7 +20,8 @@ static struct packed packed_of(const struct type *qkv, const union attr *attr)
     return (struct packed){qkv->dim[0], qkv->dim[1], H, KV, D, qkv->dim[2]};
 }
 
-/* Offset in a row of the keys of query head h; its values are KV*D elements further. */
+/* In a row of qkv: the offset of the key head that query head h uses. Its value head is KV*D
+ * elements further. */
 static int64_t keys_of(const struct packed *s, int64_t h)
 {
     return (s->H + h / (s->H / s->KV)) * s->D;
@@ -85,7 +87,8 @@ static int64_t scratch_attention_grad(const struct kernel *, const struct kernel
     return (2 * s.T + 3 * s.T * s.D) * (int64_t)sizeof(double);
 }
 
-/* For one head: p, ds (T) are one row; dq, dk, dv (T,D) are sums. */
+/* p, ds (T): one row of scores. dq (T,D): the gradient of one query head. dk, dv (T,D): sums over
+ * the query heads that share a key head. */
 struct head_gradients {
     double *p, *ds, *dq, *dk, *dv;
 };

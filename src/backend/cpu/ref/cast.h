@@ -26,13 +26,13 @@ static inline uint16_t bf16_store(double x)
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
     if (!isinf(f) && (double)f != x) {
-        if (fabs((double)f) > fabs(x)) bits--; /* truncate; the bit set below marks a lost rest */
-        bits |= 1;
+        if (fabs((double)f) > fabs(x)) bits--; /* rounds toward zero */
+        bits |= 1;                             /* records that x was not exact */
     }
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Element i of a tensor of that type. A double represents every number of each type exactly. */
+/* Element i of a tensor of type `dtype`. A double represents every number of each type exactly. */
 static inline double float_load(enum dtype dtype, const void *from, int64_t i)
 {
     if (dtype == DT_F32) return (double)((const float *)from)[i];
@@ -49,7 +49,7 @@ static inline void float_store(enum dtype dtype, void *to, int64_t i, double x)
     if (dtype_is_float8(dtype)) ((uint8_t *)to)[i] = float8_store(dtype, x);
 }
 
-/* x rounded to the type: f32, bf16 or, unchanged, f64. */
+/* x rounded to f32 or bf16; unchanged for f64. Float8 types are not supported. */
 static inline double float_rounded(enum dtype dtype, double x)
 {
     return dtype == DT_F32 ? (double)(float)x : dtype == DT_BF16 ? bf16_load(bf16_store(x)) : x;

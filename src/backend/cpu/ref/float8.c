@@ -103,7 +103,8 @@ static int64_t scratch_norm(const struct kernel *, const struct kernel_call *c)
     return type_elements(&c->in_type[1]) * (int64_t)sizeof(double);
 }
 
-/* Stores one row of sums in output 4, and in scratch its LayerNorm, rounded to the input's type. */
+/* Stores row `row` of s = a + dropout(b) in output 4, the LayerNorm of that row in scratch, and its
+ * mean and rstd in outputs 5 and 6. The LayerNorm is rounded to the type of a. */
 static void normalize_row(const struct kernel_call *c, int64_t row)
 {
     int64_t C = type_columns(&c->in_type[1]), first = row * C;

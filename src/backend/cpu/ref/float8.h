@@ -8,9 +8,10 @@
 #include <stdint.h>
 
 struct float8 {
-    int mantissa;          /* bits */
-    int min_exponent;      /* of a normal number */
-    int largest, infinity; /* codes */
+    int mantissa;     /* bits */
+    int min_exponent; /* of a normal number */
+    /* Codes without the sign. A format without infinity (e4m3) has 0x80, which no code equals. */
+    int largest, infinity;
 };
 
 static inline struct float8 float8_of(enum dtype dtype)

@@ -53,11 +53,13 @@ OF_ONE(tanh_of, tanh(x))
 OF_ONE(erf_of, erf(x))
 
 OF_ONE(relu, x < 0 ? 0 : x) /* NaN stays NaN */
-static inline double keep(double a, double b)
+/* a where b > 0, else 0: the gradient of relu. */
+static inline double where_positive(double a, double b)
 {
     return b > 0 ? a : 0;
 }
-static inline double keep_else(double a, double b)
+/* a where b is not > 0, else 0. */
+static inline double where_not_positive(double a, double b)
 {
     return b > 0 ? 0 : a;
 }

@@ -1,12 +1,14 @@
 /* loss.h - the reference: cross-entropy and sums of squares. Included by ref_f32.c and ref_f64.c.
  *
- * Logits are (N,V'), one row for each prediction; columns from `vocab` on are padding. */
+ * Logits have N rows, one for each prediction, and V columns; columns from `vocab` on are
+ * padding. */
 #ifndef BACKEND_CPU_REF_LOSS_H
 #define BACKEND_CPU_REF_LOSS_H
 
 #include "backend/cpu/ref/ref.h"
 
-/* Returns log sum exp x. *ret_loss, the loss of the target, keeps its accuracy near 0. */
+/* Returns log sum exp x. *ret_loss is the loss of the target; log1p keeps it accurate when it is
+ * close to 0. */
 static double log_sum_exp(const real *x, int64_t n, int32_t target, double *ret_loss)
 {
     double max = -INFINITY, others = 0;
@@ -28,7 +30,7 @@ static void loss_grad_row(const struct kernel_call *c, const real *x, real *d, i
     }
 }
 
-/* logits (...,V'), targets (...) -> loss (1), lse (...) */
+/* logits (...,V), targets (...) -> loss (1), lse (...) */
 static enum status run_cross_entropy(const struct kernel_call *c)
 {
     const real *logits = c->in[0];
@@ -45,7 +47,7 @@ static enum status run_cross_entropy(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* logits (...,V'), targets (...), lse (...), dloss (1) -> dlogits (...,V') */
+/* logits (...,V), targets (...), lse (...), dloss (1) -> dlogits (...,V) */
 static enum status run_cross_entropy_grad(const struct kernel_call *c)
 {
     const real *logits = c->in[0], *lse = c->in[2], *dloss = c->in[3];
@@ -59,7 +61,7 @@ static enum status run_cross_entropy_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* logits (...,V'), targets (...), dloss (1) -> dlogits (...,V'), loss (1) */
+/* logits (...,V), targets (...), dloss (1) -> dlogits (...,V), loss (1) */
 static enum status run_cross_entropy_both(const struct kernel_call *c)
 {
     const real *logits = c->in[0], *dloss = c->in[2];

@@ -1,5 +1,5 @@
-/* matmul_fused.h - the reference: matmuls fused with GELU, its gradient or a sum of rows.
- * Included by ref_f32.c and ref_f64.c. */
+/* matmul_fused.h - the reference: matmuls fused with GELU, with the gradient of GELU, or with the
+ * sum of the rows of B (the gradient of a bias). Included by ref_f32.c and ref_f64.c. */
 #ifndef BACKEND_CPU_REF_MATMUL_FUSED_H
 #define BACKEND_CPU_REF_MATMUL_FUSED_H
 

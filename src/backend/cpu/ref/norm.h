@@ -4,9 +4,9 @@
 
 #include "backend/cpu/ref/ref.h"
 
-/* y = (x - mean) rstd w + bias over the rows of x (N,C); the mean of an RMSNorm is 0. The inputs
- * from number `w` on are w (C) [, bias (C)]; the outputs from number `y` on are y (N,C) [, mean (N)
- * of a LayerNorm], rstd (N). */
+/* y = (x - mean) rstd w + bias over the rows of x (N,C); the mean of an RMSNorm is 0. The arguments
+ * `w` and `y` are indices: c->in[w] is the weight (C), followed by the bias (C) if there is one;
+ * c->out[y] is the result (N,C), followed by mean (N), which only a LayerNorm has, and rstd (N). */
 static enum status normalize(const struct kernel_call *c, const real *x, int w, int y)
 {
     bool centred = c->n_out == y + 3; /* LayerNorm; RMSNorm has no mean */
@@ -47,7 +47,7 @@ static enum status run_add_layernorm(const struct kernel_call *c)
     return normalize(c, s, 3, 1);
 }
 
-/* a, b (...,C), w (C) -> s = a + b, and y, rrms of s */
+/* a, b (...,C), w (C) -> s = a + b, and y, rstd of s */
 static enum status run_add_rmsnorm(const struct kernel_call *c)
 {
     const real *a = c->in[0], *b = c->in[1];
@@ -101,8 +101,8 @@ static int64_t scratch_grad(const struct kernel *, const struct kernel_call *c)
     return 2 * type_columns(&c->in_type[0]) * (int64_t)sizeof(double);
 }
 
-/* [residual,] dy, x (...,C), w (C), [mean,] rstd (...,1) -> dx (...,C), dw (C), [dbias (C)]; an
- * RMSNorm has no mean; `dw` is the number of the output dw */
+/* [residual,] dy, x (...,C), w (C), [mean,] rstd (...,1) -> dx (...,C), dw (C), [dbias (C)]. An
+ * RMSNorm has no mean. The argument `dw` is an index: c->out[dw] is the gradient of w. */
 static enum status norm_grad(const struct kernel_call *c, bool add, bool centred, int dw)
 {
     int64_t C = type_columns(&c->in_type[0]);

@@ -55,8 +55,8 @@ UNARY(tanh, tanh_of)
 UNARY(sigmoid, sigmoid_of)
 UNARY(erf, erf_of)
 UNARY(relu, relu)
-BINARY(keep, keep)
-BINARY(keep_else, keep_else)
+BINARY(where_positive, where_positive)
+BINARY(where_not_positive, where_not_positive)
 UNARY(elu, elu)
 BINARY(elu_grad, elu_grad)
 UNARY(silu, silu_of)
@@ -194,8 +194,8 @@ const struct kernel REF(ref_pointwise)[] = {
     ROW(SIGMOID, run_sigmoid),
     ROW(ERF, run_erf),
     ROW(RELU, run_relu),
-    ROW(KEEP, run_keep),
-    ROW(KEEP_ELSE, run_keep_else),
+    ROW(WHERE_POSITIVE, run_where_positive),
+    ROW(WHERE_NOT_POSITIVE, run_where_not_positive),
     ROW(ELU, run_elu),
     ROW(ELU_GRAD, run_elu_grad),
     ROW(SILU, run_silu),

@@ -1,10 +1,11 @@
 /* ref.h - what the reference kernels share.
  *
- * The reference kernels are written once, in headers, and compiled twice, by ref_f32.c and
- * ref_f64.c: `real` is the type of every tensor except the integer ones. They define what an
- * operator computes, in plain loops. Arithmetic and sums are in double and in index order, so
- * results repeat bit for bit; the only rounding is at the store. Where an output may share its
- * memory with an input, each element is read before it is written. */
+ * Most reference kernels are written once, in headers, and compiled twice, by ref_f32.c and
+ * ref_f64.c: `real` is the type of every tensor except the integer ones. cast.c, chain.c and
+ * float8.c serve all types at once. The reference kernels define what an operator computes, in
+ * plain loops. Arithmetic and sums are in double and in index order, so results repeat bit for bit;
+ * the only rounding to `real` is at the store. Where an output may share its memory with an input,
+ * each element is read before it is written. */
 #ifndef BACKEND_CPU_REF_REF_H
 #define BACKEND_CPU_REF_REF_H
 
@@ -36,7 +37,8 @@ static inline bool fits_real(const struct kernel_call *c)
     {                                                                                       \
         .op = OP_##op_name, .variant = "ref", .fits = fits_real, .run = run_fn, __VA_ARGS__ \
     }
-/* A kernel row with other tensors, too; `in` and `out` are letters of types_are, a is real. */
+/* A kernel row whose tensors are not all real. in_letters and out_letters are as in types_are
+ * (kernel.h); the letter 'a' means real. */
 #define ROW_TYPES(op_name, in_letters, out_letters, run_fn, ...)                    \
     {                                                                               \
         .op = OP_##op_name, .variant = "ref", .in = in_letters, .out = out_letters, \
@@ -47,8 +49,8 @@ static inline bool fits_real(const struct kernel_call *c)
 static inline double keep_pointwise(const struct dropout *d, const int32_t *step, int64_t i)
 {
     if (d->threshold == 0) return 1.0;
-    struct rng_words r =
-        dropout_pointwise(d->seed, d->site, (uint32_t)*step, (uint64_t)(i / 16)); /* 16 bytes */
+    /* One call gives 16 bytes, one for each of 16 elements. */
+    struct rng_words r = dropout_pointwise(d->seed, d->site, (uint32_t)*step, (uint64_t)(i / 16));
     int byte = (int)(r.w[i % 16 / 4] >> (8 * (i % 4)) & 0xff);
     return byte >= d->threshold ? (double)dropout_scale(d->threshold) : 0.0;
 }

@@ -33,6 +33,8 @@ void attention_schedule(int64_t heads, int threads)
     omp_set_schedule(even ? omp_sched_static : omp_sched_dynamic, 0);
 }
 
+/* Compares the matmuls of the busiest thread, times `threads`: for each block of scores, 5 matmuls
+ * with whole groups and 7 with divided heads. */
 bool attention_whole_groups(int64_t groups, int64_t threads)
 {
     return (groups + threads - 1) / threads * threads * 5 <= groups * 7;

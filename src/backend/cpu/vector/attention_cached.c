@@ -1,4 +1,5 @@
-/* Attention of one new position over the KV cache, for sampling; reads the cache only once. */
+/* Attention of one new position over the KV cache, for sampling. Each query head reads its keys and
+ * values once, tile by tile. */
 #include "backend/cpu/vector/attention_tile.h"
 #include "backend/cpu/vector/common.h"
 
@@ -70,7 +71,8 @@ static enum status run_attention_cached(const struct kernel_call *c)
         memcpy(values + (b * T_max + at) * kv_columns, now + kv_columns,
                (size_t)kv_columns * sizeof(float));
     }
-    /* All threads or one, as in parallel.c: waking them costs as much as reading 32768 floats. */
+    /* Uses all threads or one, as libgomp terminates threads that a smaller team leaves out. One
+     * thread if the heads read at most 32768 floats of keys (and as many of values). */
 #pragma omp parallel for if (s.B * s.C * at > 32768)
     for (int64_t bh = 0; bh < s.B * s.H; bh++) {
         int64_t b = bh / s.H, h = bh % s.H;

@@ -18,8 +18,12 @@ enum { TILE = 64 };
 enum tile_skip {
     SKIP_NONE,
     SKIP_COLUMNS, /* row r needs the columns from r on (rounded down to vectors) */
-    SKIP_AFTER, /* row r needs terms 0 ... r of its sum; further terms may be added and must be 0 */
-    SKIP_BEFORE, /* row r needs the terms from r on; earlier ones may be added and must be 0 */
+    /* Row r needs terms 0 ... r of its sum. The kernel may add later terms, so the caller makes
+     * them 0. */
+    SKIP_AFTER,
+    /* Row r needs the terms from r on. The kernel may add earlier terms, so the caller makes
+     * them 0. */
+    SKIP_BEFORE,
 };
 
 /* c[r][v] (+)= sum over j of a(r, j) b[j][v]: rows of c and b are whole vectors. */
@@ -63,7 +67,7 @@ INLINE vi tile_keep(const struct tile_mask *t, int64_t k, int64_t q, int thresho
     return ((word >> (int)(8 * (k % 16 / 8 * 2 + k % 2))) & 255) >= threshold;
 }
 
-/* 2^x for x <= 128, with an error of at most 2 units in the last place; exactly 0 below 2^-127.
+/* 2^x for x < 127.5, with an error of at most 2 units in the last place; exactly 0 for x <= -126.5.
  * An addition puts the integer part into the last bits of the sum, so no conversion is needed. */
 INLINE vf tile_exp2(vf x)
 {

@@ -119,8 +119,8 @@ UNARY(relu, 1, vf_max((vf){0}, x))
 UNARY(elu, 3, vf_max((vf){0}, x) + vf_expm1(vf_min((vf){0}, x)))
 UNARY(silu, 4, silu_point(x).y)
 BINARY(silu_grad, a *silu_point(b).slope)
-BINARY(keep, vf_select(b > (vf){0}, a, (vf){0}))
-BINARY(keep_else, vf_select(b > (vf){0}, (vf){0}, a))
+BINARY(where_positive, vf_select(b > (vf){0}, a, (vf){0}))
+BINARY(where_not_positive, vf_select(b > (vf){0}, (vf){0}, a))
 BINARY(elu_grad, a *(vf_min((vf){0}, b) + 1.0f))
 
 static void fill_range(const struct kernel_call *c, int64_t first, int64_t last)
@@ -263,8 +263,8 @@ const block_fn ACT(pointwise_blocks)[OP_COUNT] = {
     [OP_ERF] = erf_block,
     [OP_RELU] = relu_block,
     [OP_ELU] = elu_block,
-    [OP_KEEP] = keep_block,
-    [OP_KEEP_ELSE] = keep_else_block,
+    [OP_WHERE_POSITIVE] = where_positive_block,
+    [OP_WHERE_NOT_POSITIVE] = where_not_positive_block,
     [OP_ELU_GRAD] = elu_grad_block,
     [OP_SILU] = silu_block,
     [OP_SILU_GRAD] = silu_grad_block,
@@ -288,8 +288,8 @@ const struct kernel ACT(pointwise_rows)[] = {
     ROW(ERF, "aa", "a", run_erf),
     ROW(RELU, "aa", "a", run_relu),
     ROW(ELU, "aa", "a", run_elu),
-    ROW(KEEP, "aa", "a", run_keep),
-    ROW(KEEP_ELSE, "aa", "a", run_keep_else),
+    ROW(WHERE_POSITIVE, "aa", "a", run_where_positive),
+    ROW(WHERE_NOT_POSITIVE, "aa", "a", run_where_not_positive),
     ROW(ELU_GRAD, "aa", "a", run_elu_grad),
     ROW(SILU, "aa", "a", run_silu),
     ROW(SILU_GRAD, "aa", "a", run_silu_grad),

@@ -71,11 +71,11 @@ DEVICE float relu_of(float x)
 {
     return x < 0.0f ? 0.0f : x; /* NaN stays NaN */
 }
-DEVICE float keep_of(float a, float b)
+DEVICE float where_positive_of(float a, float b)
 {
     return b > 0.0f ? a : 0.0f;
 }
-DEVICE float keep_else_of(float a, float b)
+DEVICE float where_not_positive_of(float a, float b)
 {
     return b > 0.0f ? 0.0f : a;
 }

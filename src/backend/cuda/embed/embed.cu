@@ -1,7 +1,8 @@
 /* embed.cu - gathers rows of tables, and elements of rows, by ids.
  *
- * T_X: type of the input gathered by id; T_Y: of the result. Bound by memory: the result is written
- * once; a table row is read per id, often from cache. An id outside its table gives NaN. */
+ * T_X: type of the tables, of x and of dy; T_Y: type of the result. Bound by memory: the result is
+ * written once; a table row is read per id, often from cache. An id outside its table gives NaN; in
+ * pick_grad, which gathers nothing, such an id gives a row of zeros. */
 #include "elements.cuh"
 
 enum { N = sizeof(T_X) > sizeof(T_Y) ? per_access<T_X>::N : per_access<T_Y>::N };
@@ -42,8 +43,9 @@ KERNEL(THREADS) embed_any(const T_X *table, const int *ids, T_Y *y, i64 n, int r
     y[i] = to<T_Y>(one_of_row(table, ids[p.row], rows, C, p.column));
 }
 
-/* --- sums of rows of two tables. A thread has SUMMED columns of one position: it reads that row of
- * the second table once and loops over the sequences, with the loads of TOGETHER in flight. --- */
+/* --- sums of rows of two tables. A thread computes SUMMED columns of one position: it reads these
+ * columns of the position's row in the second table once, then loops over sequences, with the loads
+ * of TOGETHER sequences in flight. --- */
 
 enum { SUMMED = 8, TOGETHER = 4 };
 
@@ -55,8 +57,10 @@ DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int
     UNROLL for (int e = 0; e < SUMMED; e++) a[e] = there ? a[e] : NOT_A_NUMBER;
     return a;
 }
-/* Dropout bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. A
- * Philox call covers two neighbours, which take turns over sequences. All of a warp must call. */
+/* Dropout bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. One
+ * Philox call gives 16 bytes, enough for two neighbouring threads. The even thread calls Philox for
+ * even k and the odd thread for odd k, and they exchange halves by a shuffle, so all threads of a
+ * warp must call this function. */
 struct bytes {
     u32 w[TOGETHER][SUMMED / 4];
 };
@@ -83,7 +87,9 @@ embed_sum(const T_X *tokens, const int *ids, const T_X *positions, const int *po
           u32 site, int threshold)
 {
     const coord p = coord_of((i64)blockIdx.x * THREADS + threadIdx.x, C / SUMMED);
-    const bool there = p.row < T; /* the others compute the first position and store nothing */
+    /* Threads past the last position compute the first position and store nothing, so that whole
+     * warps reach random_parts. */
+    const bool there = p.row < T;
     const int t = there ? (int)p.row : 0, column = p.column * SUMMED;
     const i64 between = (i64)T * C;
     const floats<SUMMED> position = part_of_row(positions, position_ids[t], length, C, column);

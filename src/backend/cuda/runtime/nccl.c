@@ -110,7 +110,7 @@ static enum status look(struct nccl *n)
     n->library->ncclCommGetAsyncError(n->comm, &error);
     bool broken = error != NCCL_SUCCESS && error != NCCL_IN_PROGRESS;
     enum status st = ST_OK;
-    if (broken || waited_ns > usual_ns) st = communicator_look(n->communicator, waited_ns);
+    if (broken || waited_ns > usual_ns) st = communicator_check(n->communicator, waited_ns);
     if (st != ST_OK) return st == ST_NUMERIC ? st : ST_DEVICE;
     return broken ? check(n, error, "sum over the ranks") : ST_OK;
 }
@@ -182,7 +182,7 @@ static enum status join(struct nccl *n)
     pthread_mutex_lock(&n->mutex);
     while (!n->joined && st == ST_OK) {
         doze(n);
-        if (!n->joined) st = communicator_look(n->communicator, clock_ns() - start_ns);
+        if (!n->joined) st = communicator_check(n->communicator, clock_ns() - start_ns);
     }
     pthread_mutex_unlock(&n->mutex);
     return st == ST_OK ? check(n, n->join_result, "join the GPUs")
@@ -292,7 +292,7 @@ enum status nccl_run(struct nccl *n, enum collective what, void *data, const str
     case COLLECTIVE_BROADCAST:
         return check(n, l->ncclBroadcast(data, data, size, type, 0, n->comm, stream), "broadcast");
     case COLLECTIVE_GATHER:
-    case COLLECTIVE_TELL:
+    case COLLECTIVE_BROADCAST_MESSAGE:
         break;
     }
     return ST_OK;

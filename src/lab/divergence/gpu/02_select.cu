@@ -1,9 +1,9 @@
 /* 02_select.cu - no branch: every thread computes both chains and selects one result.
  *
- * A select takes one of two registers, depending on a third; compilers replace short branches by
- * selects or predicated instructions, since these cost less. All lanes do the same, so none is
- * idle, but half of their results are thrown away. For chains this long a select is as slow as a
- * diverged warp, since both run both chains. */
+ * A select takes one of two registers, depending on a predicate; compilers replace short branches
+ * by selects or predicated instructions, since these cost less. All lanes do the same, so none is
+ * idle, but half of their results are thrown away. For chains this long, computing both and
+ * selecting is as slow as a diverged warp, which runs both chains, too. */
 #include "device.cuh"
 
 #define STEPS 256

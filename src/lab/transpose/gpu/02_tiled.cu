@@ -2,8 +2,9 @@
  *
  * The block reads a tile row by row, and after a barrier writes it column by column. Now both the
  * reads and the writes of memory are coalesced; only the accesses to shared memory go down columns.
- * They have a cost of their own: shared memory has 32 banks, word i is in bank i % 32, and a column
- * of this tile lies in one bank, so the 32 threads of a warp are served one after the other. */
+ * They have a cost of their own: shared memory has 32 banks, and word i is in bank i % 32. A column
+ * of this tile lies in one bank if elements are floats, in two banks if they are bf16. A bank
+ * serves the threads of a warp that access it one after the other. */
 #include "device.cuh"
 
 KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)
