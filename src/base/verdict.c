@@ -46,7 +46,7 @@ static int rank_of_interval(int n)
     return k;
 }
 
-/* The median of one bootstrap sample, made of runs of `length` neighbours; the series wraps around.
+/* The median of one bootstrap sample, made of runs of `length` neighbors; the series wraps around.
  * `rank` is the index of each number in `sorted`; `count` has space for n numbers. */
 static double sample_median(const double *sorted, const int *rank, int n, int length, int sample,
                             int *count)

@@ -3,9 +3,9 @@
  * Speed means the speed of the second series relative to the first: time of the first / time of the
  * second, so 1.1 if the second is 1.1 times as fast. A speed has a 99 % interval:
  *
- * - Measured in turns: the speed is the median ratio of pairs of neighbouring measurements. Its
+ * - Measured in turns: the speed is the median ratio of pairs of neighboring measurements. Its
  *   interval is the wider of two: the interval of the order statistics (the sign test; exact if the
- *   pairs are independent), and the interval of 2000 bootstrap samples of runs of neighbouring
+ *   pairs are independent), and the interval of 2000 bootstrap samples of runs of neighboring
  *   pairs (moving blocks: Kuensch, "The jackknife and the bootstrap for general stationary
  *   observations", 1989), because bursts of noise on a shared machine outlast a pair.
  * - Measured apart, one series after the other: drift does not cancel, so the interval covers the
@@ -47,7 +47,7 @@ struct verdict verdict_of_pairs(const double *first_ms, const double *second_ms,
 /* The same for series measured apart. A long series is reduced to VERDICT_CHUNKS medians. */
 struct verdict verdict_of_series(const double *first_ms, int n_first, const double *second_ms,
                                  int n_second);
-/* Medians of at most VERDICT_CHUNKS chunks of neighbouring measurements; returns their number. */
+/* Medians of at most VERDICT_CHUNKS chunks of neighboring measurements; returns their number. */
 int verdict_chunks(const double *x, int n, double ret[VERDICT_CHUNKS]);
 
 /* "faster", "slower", "same", "cannot tell"; "" for VERDICT_NONE. */

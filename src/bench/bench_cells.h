@@ -3,7 +3,7 @@
  * A cell is a configuration; its lines are the timed parts of its step. A step gives one sample per
  * line: the time by the host clock from the launch of the part until the device is done, without
  * feeding inputs. With replay=true each part is a separate graph, which its second run captures, so
- * use at least two warm-up steps. Clock drift favours no cell: cells are sampled in rounds, or each
+ * use at least two warm-up steps. Clock drift favors no cell: cells are sampled in rounds, or each
  * runs twice, the second time in reverse order. */
 #ifndef BENCH_BENCH_CELLS_H
 #define BENCH_BENCH_CELLS_H
@@ -70,7 +70,7 @@ struct bench_cell {
         const char *reason;   /* why the line was refused */
         int64_t needs_bytes;  /* of a refused line: the memory of plans that include it */
         double *all_ms;       /* per run, with the first warm-up, in the arena */
-        const double *series; /* the part of all_ms after the warm-up, summarised by `ms` */
+        const double *series; /* the part of all_ms after the warm-up, summarized by `ms` */
     } line[BENCH_LINES];
     int runs;
     /* BENCH_OPENING: plans and memory; BENCH_FIRST_STEP: the first run of all lines */

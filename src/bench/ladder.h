@@ -1,6 +1,6 @@
 /* ladder.h - times a training step at each rung; each rung changes one setting of the rung before.
  *
- * On a CPU the rungs run in interleaved rounds, so that clock drift favours none. On a GPU, or if
+ * On a CPU the rungs run in interleaved rounds, so that clock drift favors none. On a GPU, or if
  * all rungs together need more than half of the memory, they run one after another. All rungs start
  * from the same weights and see the same random tokens. CPU and GPU have different ladders, but
  * rungs with the same name have the same settings. Several ranks have a third ladder, whose rungs

@@ -438,7 +438,7 @@ static const struct op_case cases[] = {
     {OP_CHAIN, "dropout and GELU", .attr = {.chain = &gelu_chain}, OF_ROUNDED_STEPS, .in = {{F(3,5,56)}, STEP, {F(3,5,56)}}},
     {OP_CHAIN, "two dropouts, large", .attr = {.chain = &drop_chain}, OF_ROUNDED_STEPS, .in = {{F(67,520)}, STEP}},
     {OP_CHAIN, "casts", .attr = {.chain = &cast_chain}, .in = {{F(65,129), .wide = true}, {.type = {DT_BF16, 1, {129}}}},
-     .tolerance = {[DT_F32] = 4e-3, [DT_BF16] = 4e-3}, .reason = "double rounding may give the neighbouring number"},
+     .tolerance = {[DT_F32] = 4e-3, [DT_BF16] = 4e-3}, .reason = "double rounding may give the neighboring number"},
     {OP_CHAIN, "many inputs", .attr = {.chain = &sum_chain}, OF_ROUNDED_STEPS,
      .in = {{F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}, {F(3,136)}}},
 

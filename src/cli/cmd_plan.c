@@ -24,7 +24,7 @@ static void print_text(struct planned *p, bool summary, struct str *s)
         long long runs = runs_per_step(&p->config, (enum graph_kind)kind);
         str_printf(s, "\n# %s, ", graph_kind_name((enum graph_kind)kind));
         str_printf(s,
-                   runs == 0   ? "once, after weights were initialised or loaded\n"
+                   runs == 0   ? "once, after weights were initialized or loaded\n"
                    : runs == 1 ? "once a step\n"
                                : "%lld times a step\n",
                    runs);

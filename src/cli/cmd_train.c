@@ -120,7 +120,7 @@ static void print_before(const struct trainer *t)
     str_release(&s);
 }
 
-/* Prints clock, power and utilisation of the device, if it has sensors for them. */
+/* Prints clock, power and utilization of the device, if it has sensors for them. */
 static void print_gauges(const struct run_summary *r)
 {
     struct str s = {0};

@@ -130,7 +130,7 @@ const struct field fields[] = {
     TEXT("start",          sample.start,         0, "\n",                       "prompt"),
     INT ("num_samples",    sample.num_samples,   0, "10",       1, MOST,         "number of texts to generate"),
     INT ("max_new_tokens", sample.max_new_tokens, 0, "500",     1, MOST,         "tokens to generate per text"),
-    REAL("temperature",    sample.temperature,   0, "0.8",      0, 100,          "sampling temperature: below 1 favours likely tokens, above 1 is more random; 0: always the most likely token"),
+    REAL("temperature",    sample.temperature,   0, "0.8",      0, 100,          "sampling temperature: below 1 favors likely tokens, above 1 is more random; 0: always the most likely token"),
     INT ("top_k",          sample.top_k,         0, "200",      0, MOST,         "sample among the k most likely tokens; 1: always the most likely, 0: among all"),
     REAL("top_p",          sample.top_p,         0, "1",        0, 1,            "sample among the most likely tokens whose probabilities, at the temperature, add up to this; 1: among all"),
     {0},

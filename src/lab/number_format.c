@@ -32,7 +32,7 @@ static int exponent_of(double x)
     return (int)(bits >> DOUBLE_FRACTION & 0x7ff) - DOUBLE_BIAS;
 }
 
-/* The distance between neighbouring numbers of the format at x, which is finite. */
+/* The distance between neighboring numbers of the format at x, which is finite. */
 static double quantum_of(const struct number_format *n, double x)
 {
     int exponent = exponent_of(x);

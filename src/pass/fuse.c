@@ -1,4 +1,4 @@
-/* Fuses neighbouring operators on the rung `full`.
+/* Fuses neighboring operators on the rung `full`.
  *
  * A matcher looks at the last node of its pattern. If the whole pattern is present, the matcher
  * appends the fused operator to `out` and maps the outputs of every node that it replaces. These

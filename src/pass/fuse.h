@@ -25,7 +25,7 @@ bool fuse_unused_between(const struct fuse *f, const struct node *n, int id);
 /* The producer of `v` if its operator is `op` and `v` has no other use; else NULL. */
 const struct node *fuse_sole_use(const struct fuse *f, value v, enum op op);
 
-/* fuse_matmul.c: fuses matmuls with neighbouring operators if a fused kernel is faster. */
+/* fuse_matmul.c: fuses matmuls with neighboring operators if a fused kernel is faster. */
 bool fuse_linear_gelu(struct fuse *f, int id);
 bool fuse_matmul_gelu_grad(struct fuse *f, int id);
 bool fuse_quantize(struct fuse *f, int id);

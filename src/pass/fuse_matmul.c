@@ -1,4 +1,4 @@
-/* Fuses a matmul with a neighbouring pointwise operator or sum, if the target has a fused kernel
+/* Fuses a matmul with a neighboring pointwise operator or sum, if the target has a fused kernel
  * that is faster: a library may compute the second operation as the epilogue of the matmul. */
 #include "pass/fuse.h"
 

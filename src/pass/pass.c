@@ -11,7 +11,7 @@ const struct pass passes[] = {
     {"recompute", AFTER_GRADIENT,  pass_recompute, "recomputes values in the backward pass"},
     {"numerics",  AFTER_GRADIENT,  pass_numerics,  "sets TF32 and determinism, if requested"},
     {"float8",    AFTER_GRADIENT,  pass_float8,    "quantizes matmuls of blocks, if requested"},
-    {"fuse",      AFTER_GRADIENT,  pass_fuse,      "fuses neighbouring operators"},
+    {"fuse",      AFTER_GRADIENT,  pass_fuse,      "fuses neighboring operators"},
     {"chain",     AFTER_GRADIENT,  pass_chain,     "fuses consecutive pointwise operators"},
     {"pack",      AFTER_GRADIENT,  pass_pack,      "packs weights of matmuls"},
     {"shard",     AFTER_GRADIENT,  pass_shard,     "sums gradients over the ranks"},

@@ -1,4 +1,4 @@
-/* Chunks of steps, which verdicts compare: the steps of a turn, or neighbouring steps. */
+/* Chunks of steps, which verdicts compare: the steps of a turn, or neighboring steps. */
 #include "base/clock.h"
 #include "base/turn.h"
 #include "profile/collect.h"

@@ -51,7 +51,7 @@ struct collected {
     struct mark_threads *threads;            /* per mark; NULL: not observed */
     double *plain_ms, *watched_ms, *host_ms; /* per step: unprofiled, profiled, launch time */
     int plain_steps, watched_steps;
-    double *ratio; /* profiled over unprofiled time of neighbouring steps */
+    double *ratio; /* profiled over unprofiled time of neighboring steps */
     int ratios;
     const struct profile_action *action;
     int64_t actions;
@@ -73,7 +73,7 @@ void counters_collect(struct random_step *n, int iteration, struct collected *c,
 /* Gives the rows their counters. */
 void counters_join(const struct collected *c, struct profile *p);
 
-/* --- chunks.c: steps of one turn, or neighbouring steps --------------------------------------- */
+/* --- chunks.c: steps of one turn, or neighboring steps --------------------------------------- */
 
 enum { CHUNKS_MOST = 96, CHUNKS_APART = 24 };
 /* Waits for a turn, after it noted the steps so far as a chunk. `left` and `ms`: turn_report. */

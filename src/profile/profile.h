@@ -80,7 +80,7 @@ struct profile_record {
     int64_t openings;
 };
 
-/* Neighbouring steps: those of a turn, if profiles are made in turns (base/turn.h). Verdicts
+/* Neighboring steps: those of a turn, if profiles are made in turns (base/turn.h). Verdicts
  * compare chunks. */
 struct profile_chunk {
     int64_t turn;       /* its number; without turns its index */

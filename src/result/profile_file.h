@@ -126,8 +126,8 @@ struct profile_file_machine {
     struct ceilings ceilings;
 };
 
-/* Neighbouring steps: what verdicts compare. Profiles with the same `of` took turns with each
- * other, and turns of one number are neighbours in time. Medians in ms; NAN: none. */
+/* Neighboring steps: what verdicts compare. Profiles with the same `of` took turns with each
+ * other, and turns of one number are neighbors in time. Medians in ms; NAN: none. */
 struct profile_file_chunks {
     int n, plain_n, step_n, idle_n; /* all equal, or n is 0 */
     double of, *turn, *plain_ms, *step_ms, *idle_ms;

@@ -1,7 +1,7 @@
 /* bpe.h - byte pair encoding: the tables of a vocabulary, and the merging of one piece of text.
  *
  * Sennrich, Haddow and Birch 2016, in GPT-2's form, on bytes: a piece begins as single bytes. Each
- * step joins the neighbours whose pair has the earliest merge, the leftmost of equal pairs, until
+ * step joins the neighbors whose pair has the earliest merge, the leftmost of equal pairs, until
  * no pair has a merge.
  *
  * This code numbers tokens by rank: 0 to 255 are the bytes, 256 + i is the result of the i-th

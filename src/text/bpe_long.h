@@ -1,7 +1,7 @@
 /* bpe_long.h - encodes long fragments in time proportional to their length.
  *
  * A sequence of tokens is the byte pair encoding of a text exactly if each token is the encoding of
- * its own text, and each two neighbours are the encoding of their joined text. So the walk goes
+ * its own text, and each two neighbors are the encoding of their joined text. So the walk goes
  * from left to right and takes the longest token that matches. If this token cannot follow the
  * token before it, the walk tries shorter ones; if none can, it steps back, and never visits that
  * place again. The idea is from the crate `bpe` of GitHub's rust-gems

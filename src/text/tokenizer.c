@@ -435,7 +435,7 @@ static enum status read_rank(const char *line, int64_t n, struct reading *r, str
                 r->where, (int)min_i64(n, 80), line);
 }
 
-/* Adds all merges: tiktoken joins two neighbours whenever their joined text is a token. */
+/* Adds all merges: tiktoken joins two neighbors whenever their joined text is a token. */
 static enum status all_merges(struct reading *r)
 {
     int64_t most = 0;

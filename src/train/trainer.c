@@ -175,7 +175,7 @@ static bool evaluation_due(const struct trainer *t)
 }
 
 /* Writes the pending lines of the log and syncs it. */
-static enum status bring_log(struct trainer *t)
+static enum status flush_log(struct trainer *t)
 {
     enum status st = runlog_flush(&t->log);
     if (st == ST_OK) st = runlog_sync(&t->log);
@@ -202,7 +202,7 @@ static enum status save_here(struct trainer *t, bool now)
     TRY(finish_save(t));
     TRY(ranks_fetch_weights(&t->ranks, &t->learner.engine, t->tensors));
     /* Sync the log before the checkpoint; if that fails, save the checkpoint anyway. */
-    enum status st = bring_log(t);
+    enum status st = flush_log(t);
     fail_keep(&lost);
     saver_start(&t->saver, &t->run.lock, t->tensors, t->learner.engine.program.model.parameters,
                 &state, &t->written);

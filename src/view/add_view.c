@@ -124,15 +124,15 @@ static void say_normal(struct board *b)
     struct arena *a = b->arena;
     bool subnormal = x->normal.significand < 1u << (n->fraction + ADD_EXTRA);
     if (x->moved < 0)
-        say(b, "Normalise: there is a carry, two digits before the point, so the sum moves 1 place "
+        say(b, "Normalize: there is a carry, two digits before the point, so the sum moves 1 place "
                "to the right and the exponent grows by 1.");
     else if (x->moved > 0)
         say(b, arena_printf(a,
-                            "Normalise: the leading %s cancelled, so the sum moves %d place%s to "
+                            "Normalize: the leading %s cancelled, so the sum moves %d place%s to "
                             "the left and zeros fill in.",
                             x->moved == 1 ? "bit" : "bits", x->moved, x->moved == 1 ? "" : "s"));
     else if (!subnormal)
-        say(b, "Normalise: one digit before the point already.");
+        say(b, "Normalize: one digit before the point already.");
     if (subnormal && x->normal.significand)
         say(b, arena_printf(a, "%d is the smallest exponent: the sum is subnormal.", n->least));
 }
@@ -146,7 +146,7 @@ static void say_rounding(struct board *b)
     uint32_t extra = x->normal.significand & ((1u << ADD_EXTRA) - 1);
     const char *why = extra == 0 ? "nothing to round"
                       : x->tie   ? arena_printf(a, "exactly half of the last place: a tie, so %s",
-                                              x->up ? "up to the even neighbour"
+                                              x->up ? "up to the even neighbor"
                                                       : "the last bit, which is 0, stays even")
                       : x->up    ? "more than half of the last place, so up"
                                  : "less than half of the last place, so down";
@@ -170,7 +170,7 @@ static const char *lost_words(const struct addition *x, struct arena *a)
     double large = x->term[x->larger];
     if (x->result != large || x->term[!x->larger] == 0 || x->overflow) return "";
     return arena_printf(a,
-                        " %s is lost: near %s neighbouring numbers are %.6g apart, and %s is not "
+                        " %s is lost: near %s neighboring numbers are %.6g apart, and %s is not "
                         "more than half of that.",
                         name_of(!x->larger), exact_text(large, a), number_spacing(x->format, large),
                         name_of(!x->larger));
@@ -210,7 +210,7 @@ static void write_steps(struct board *b)
     for (int i = 0; i < 2; i++) write_number(b, name_of(i), &x->of[i], 0);
     write_number(b, arena_printf(a, "%s aligned", name_of(!x->larger)), &x->aligned, ADD_EXTRA);
     write_number(b, "a + b", &x->sum, ADD_EXTRA);
-    write_number(b, "normalised", &x->normal, ADD_EXTRA);
+    write_number(b, "normalized", &x->normal, ADD_EXTRA);
     write_number(b, "rounded", &x->rounded, 0);
     say_alignment(b);
     say_sum(b);

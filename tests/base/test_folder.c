@@ -133,7 +133,7 @@ static void test_existing_file_is_an_error(void **state)
 }
 
 /* Only folders with Strobe's temporary names are removed; a.tmp belongs to the user. */
-static void test_neighbours_are_kept(void **state)
+static void test_neighbors_are_kept(void **state)
 {
     (void)state;
     static const char *const names[] = {"a.tmp", "a.old.tmp", "ab.0123456789ab.tmp"};
@@ -255,7 +255,7 @@ int main(void)
         TEST(test_replaces_whole),
         TEST(test_discard_keeps_old_folder_and_message),
         TEST(test_existing_file_is_an_error),
-        TEST(test_neighbours_are_kept),
+        TEST(test_neighbors_are_kept),
         TEST(test_a_foreign_file_is_kept),
         TEST(test_one_writer_at_a_time),
         TEST(test_without_exchange),

@@ -85,8 +85,8 @@ static void test_errors(void **state)
     (void)state;
     assert_refused("--jsno=1", NULL, "unknown option --jsno; did you mean --json?");
     assert_refused(
-        "--colour", NULL,
-        "unknown option --colour; options of this command: --json, --from, --steps, --rate");
+        "--color", NULL,
+        "unknown option --color; options of this command: --json, --from, --steps, --rate");
     assert_refused("-j", NULL,
                    "unknown option -j; options of this command: --json, --from, --steps, --rate");
     assert_refused("-steps=1", NULL,

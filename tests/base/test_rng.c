@@ -47,20 +47,20 @@ static void test_normal(void **state)
 {
     (void)state;
     enum { N = 100000 };
-    double sum = 0, squares = 0, neighbours = 0, fourth = 0;
+    double sum = 0, squares = 0, neighbors = 0, fourth = 0;
     float before = 0;
     for (int i = 0; i < N; i++) {
         float z = rng_normal(1, RNG_TEST, 3, (uint64_t)i);
         sum += z;
         squares += z * z;
         fourth += (double)z * z * z * z;
-        neighbours += z * before;
+        neighbors += z * before;
         before = z;
     }
     assert_float_equal(sum / N, 0, 5 / sqrt(N));
     assert_float_equal(squares / N, 1, 5 * sqrt(2.0 / N));
     assert_float_equal(fourth / N, 3, 5 * sqrt(96.0 / N));
-    assert_float_equal(neighbours / N, 0, 5 / sqrt(N)); /* also within a block */
+    assert_float_equal(neighbors / N, 0, 5 / sqrt(N)); /* also within a block */
 }
 
 /* rng_normals equals rng_normal for any first number and count. */

@@ -187,7 +187,7 @@ function tryNames(host, canvas, pointer, key, width) {
     key("Escape");
 }
 
-/* --- rooflines, colours -------------------------------------------------------------------------- */
+/* --- rooflines, colors -------------------------------------------------------------------------- */
 
 function tryRooflines() {
     for (const host of all(".roofline")) {
@@ -218,7 +218,7 @@ function tryTheme() {
     const corner = () => pixelsOf(canvas, Math.round(canvas.width * .3), Math.round((22 + 4 * 19 + 15) * (devicePixelRatio || 1)), 1, 1).join();
     const before = corner();
     document.querySelector(".masthead button").click();
-    expect(corner() !== before, "the timeline keeps the colours of the other theme");
+    expect(corner() !== before, "the timeline keeps the colors of the other theme");
     document.querySelector(".masthead button").click();
 }
 

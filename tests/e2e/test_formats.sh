@@ -34,7 +34,7 @@ expect 2 'lab formats takes one number; found one more: -2' "$STROBE" lab format
 expect 2 'options of this command' "$STROBE" lab formats --nothing
 
 # --- add
-expect 0 'b is lost: near 1000 neighbouring numbers are 0.5 apart' \
+expect 0 'b is lost: near 1000 neighboring numbers are 0.5 apart' \
     "$STROBE" lab add 1000 0.01 --dtype=float16
 expect 0 'so the sum moves 11 places to the left' "$STROBE" lab add 1 -0.99951171875
 expect 0 'the result is infinite' "$STROBE" lab add 65504 100

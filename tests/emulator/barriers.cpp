@@ -22,7 +22,7 @@ struct barrier {
 };
 barrier barriers[BARRIERS];
 unsigned used;
-bool fenced; /* since the last initialisation */
+bool fenced; /* since the last initialization */
 
 struct named {
     int threads, arrived;

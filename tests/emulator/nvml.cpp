@@ -1,4 +1,4 @@
-/* NVML: telemetry of the emulated GPU. Each query of the utilisation begins a new sample, counted
+/* NVML: telemetry of the emulated GPU. Each query of the utilization begins a new sample, counted
  * from 0, and values change from one to the next; energy is ENERGY_W times wall time. NVML numbers
  * GPUs by their position on the bus, which is not CUDA's order. */
 #include "engine.hpp"

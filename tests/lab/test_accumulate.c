@@ -49,7 +49,7 @@ static double half_of(uint32_t bits)
     return bits >> 15 ? -x : x;
 }
 
-/* All numbers, the midpoints between neighbours, and doubles next to both. */
+/* All numbers, the midpoints between neighbors, and doubles next to both. */
 static void test_every_fp16_number(void **state)
 {
     (void)state;

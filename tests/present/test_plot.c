@@ -75,7 +75,7 @@ static void test_points_lie_on_logarithms(void **state)
     assert_int_equal(count("slow, 64: 1 ms</title>"), 1);
     assert_int_equal(count(">100 ms</text>"), 1); /* a line of the grid */
     assert_int_equal(count("<g style=\"--c:var(--run-2)\">"), 2);
-    assert_int_equal(count("--run-2: light-dark("), 1); /* the file defines its colours */
+    assert_int_equal(count("--run-2: light-dark("), 1); /* the file defines its colors */
 }
 
 static void test_rates_and_long_names(void **state)

@@ -290,7 +290,7 @@ static void test_a_step_begins_with_its_inputs(void **state)
     for (int64_t i = 0; i < c.trace.activities; i++) assert_true(activity[i].mark < c.marks.marks);
 }
 
-/* The kernels of a replay are unknown: its step is skipped, and not merged with a neighbour. */
+/* The kernels of a replay are unknown: its step is skipped, and not merged with a neighbor. */
 static void test_a_step_with_an_unmatched_replay_is_skipped(void **state)
 {
     (void)state;

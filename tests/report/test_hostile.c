@@ -1,6 +1,6 @@
 /* Run directories and profiles that somebody made to harm: numbers out of every range, wrong types,
  * bytes that are no text. A report of them is an error in words or a report, never undefined
- * behaviour (MODE=asan runs this). */
+ * behavior (MODE=asan runs this). */
 #include "../support/profile_text.h"
 #include "../support/run_fixture.h"
 #include "base/str.h"

@@ -182,7 +182,7 @@ static void test_hostile_texts(void **state)
     markup_release(&m);
 }
 
-static void test_file_has_its_colours(void **state)
+static void test_file_has_its_colors(void **state)
 {
     struct fixture *f = *state;
     struct profile_file p[2] = {read_rows(f, profile_slow), read_rows(f, profile_flash)};
@@ -239,7 +239,7 @@ int main(void)
         WITH_FIXTURE(test_points_outside_the_frame),
         WITH_FIXTURE(test_odd_numbers),
         WITH_FIXTURE(test_page_data),
-        WITH_FIXTURE(test_file_has_its_colours),
+        WITH_FIXTURE(test_file_has_its_colors),
         WITH_FIXTURE(test_hostile_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

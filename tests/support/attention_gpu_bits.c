@@ -1,4 +1,4 @@
-/* Bitwise tests of attention on a GPU: dropout masks, neighbouring sequences, repeated runs. */
+/* Bitwise tests of attention on a GPU: dropout masks, neighboring sequences, repeated runs. */
 #include "attention_gpu.h"
 
 #include "base/rng.h"
@@ -177,7 +177,7 @@ void attention_masks(struct attention_gpu *g, const struct attention_setting *s,
     }
 }
 
-/* --- neighbouring sequences ------------------------------------------------------------------- */
+/* --- neighboring sequences ------------------------------------------------------------------- */
 
 /* Compares sequence b of `all` with the results of this sequence alone. A dq that is accumulated in
  * any order is compared by norm. */

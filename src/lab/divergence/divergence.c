@@ -92,7 +92,7 @@ static const struct lab_rung cpu[] = {
 
 const struct lab_ladder lab_divergence = {
     .name = "divergence",
-    .question = "What does a branch cost, if neighbours do not go the same way?",
+    .question = "What does a branch cost, if neighbors do not go the same way?",
     .sizes = {"n"},
     .gpu = {1 << 24},
     .cpu = {1 << 22},

@@ -65,7 +65,7 @@ static double uncoalesced(const struct lab_problem *p)
 {
     return p->flops / 2 * (32 * 32 + 32) / 32 + out_bytes(p);
 }
-/* For each k a warp reads one element of A, a sector of 32 bytes, and 32 neighbours of B. */
+/* For each k a warp reads one element of A, a sector of 32 bytes, and 32 neighbors of B. */
 static double coalesced(const struct lab_problem *p)
 {
     return p->flops / 2 * (32 + 32 * size_of(p)) / 32 + out_bytes(p);

@@ -97,7 +97,7 @@ int memory_sizes(int64_t smallest, int64_t largest, int64_t grain, int64_t ret[M
 
 /* Finds the flat parts of a curve that rises from level to level, such as latency, over n ascending
  * sizes; returns their number. NANs are ignored. A part spans an octave or more, its values differ
- * little from their median, and neighbouring parts differ by more than noise. A constant curve has
+ * little from their median, and neighboring parts differ by more than noise. A constant curve has
  * one part; a curve that rises steadily has none or one. In steps.c. */
 int memory_plateaus(const int64_t *size, const double *cost, int n,
                     struct memory_plateau ret[MEMORY_PLATEAUS]);
@@ -110,7 +110,7 @@ void memory_match(const int64_t *size, const struct memory_plateau *p, int plate
 void memory_set_levels(struct memory_run *r, struct arena *a);
 
 /* A random permutation with one cycle (Sattolo): element i leads to ret[i]. The cycle visits all of
- * a group of `group` neighbouring elements before it enters the next group, as in Google's
+ * a group of `group` neighboring elements before it enters the next group, as in Google's
  * multichase, so that a TLB needs to hold only the pages of one group. `group` >= n: one group. */
 void memory_cycle(uint32_t *ret, int64_t n, int64_t group, uint32_t seed);
 

@@ -141,7 +141,7 @@ static enum status sample(void *user, int calls, double *ret_ms)
 }
 
 /* Checks the sums of a read of the writing kernel's words. Each block read `bytes`; the sets of
- * neighbouring blocks are `stride` bytes apart. */
+ * neighboring blocks are `stride` bytes apart. */
 static enum status check_sums(struct work *w, int64_t bytes, int64_t stride, int64_t passes)
 {
     struct arena a = {0};

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* SPREAD: during the search, the values of a part differ by at most this factor. END: then points
- * at the ends that differ from the median by more than this factor are removed. STEP: neighbouring
+ * at the ends that differ from the median by more than this factor are removed. STEP: neighboring
  * parts differ by at least this factor; others are joined. */
 static const double SPREAD = 1.3, END = 1.15, STEP = 1.4;
 static const double WIDTH = 1; /* least width of a part, in octaves */
@@ -27,7 +27,7 @@ static double median_of(const double *y, int first, int last)
     return stats_of(y + first, last - first + 1).median;
 }
 
-/* Medians of three neighbours: this removes single outliers and does not move steps. */
+/* Medians of three neighbors: this removes single outliers and does not move steps. */
 static void smooth(const double *y, int n, double *ret)
 {
     memcpy(ret, y, sizeof *y * (size_t)n);
@@ -73,7 +73,7 @@ static void find(struct search *s, int first, int end)
     find(s, to + 1, end);
 }
 
-/* Joins neighbours that are one level, and removes ends that belong to a step. */
+/* Joins neighbors that are one level, and removes ends that belong to a step. */
 static void refine(struct search *s)
 {
     int n = 0;

@@ -10,13 +10,13 @@ strobe.PALETTE = 7;
 strobe.charts = [];
 
 /* The current color of a CSS variable, because a canvas cannot use variables. */
-strobe.colour = function (variable) {
+strobe.color = function (variable) {
     const probe = document.createElement("span");
     probe.style.color = "var(" + variable + ")";
     document.body.append(probe);
-    const colour = getComputedStyle(probe).color;
+    const color = getComputedStyle(probe).color;
     probe.remove();
-    return colour;
+    return color;
 };
 strobe.runVariable = r => "--run-" + r % strobe.PALETTE;
 
@@ -119,7 +119,7 @@ function dotPlotter(e, s) {
 function markOutside(e, s) {
     const context = e.drawingContext, {y, h} = e.plotArea, values = new Map(s.x.map((x, i) => [x, s.y[i]]));
     const line = (...points) => points.forEach(([dx, dy], i) => i ? context.lineTo(dx, dy) : context.moveTo(dx, dy));
-    context.fillStyle = context.strokeStyle = strobe.colour(strobe.runVariable(s.run));
+    context.fillStyle = context.strokeStyle = strobe.color(strobe.runVariable(s.run));
     context.setLineDash([]);
     context.lineWidth = 1.5;
     for (const {canvasx: at, canvasy, xval} of e.points) {
@@ -177,9 +177,9 @@ function countingPlotter(chart) {
 function seriesOptions(series) {
     const options = {};
     for (const s of series) {
-        const colour = strobe.colour(strobe.runVariable(s.run));
+        const color = strobe.color(strobe.runVariable(s.run));
         options[s.name] = {
-            color: s.faint ? colour.replace("rgb(", "rgba(").replace(")", ", " + s.faint + ")") : colour,
+            color: s.faint ? color.replace("rgb(", "rgba(").replace(")", ", " + s.faint + ")") : color,
             strokeWidth: s.width,
             strokePattern: s.plain ? null : strobe.dashOf(s.run),
             drawPoints: !!s.points,
@@ -191,8 +191,8 @@ function seriesOptions(series) {
 }
 
 strobe.themed = () => ({
-    gridLineColor: strobe.colour("--grid"),
-    axisLineColor: strobe.colour("--line"),
+    gridLineColor: strobe.color("--grid"),
+    axisLineColor: strobe.color("--line"),
 });
 
 const shortNumber = x => {
@@ -343,7 +343,7 @@ strobe.zeroLine = function (context, area, graph) {
     const y = Math.round(graph.toDomYCoord(0)) + .5;
     if (y < area.y || y > area.y + area.h) return;
     context.save();
-    context.strokeStyle = strobe.colour("--soft");
+    context.strokeStyle = strobe.color("--soft");
     context.beginPath();
     context.moveTo(area.x, y);
     context.lineTo(area.x + area.w, y);

@@ -337,7 +337,7 @@ function gaugesSection() {
     const gpu = runs.some(run => environment(run, "device") && environment(run, "device") !== "cpu");
     const large = most("memory_bytes") >= 2 ** 30;
     const kinds = [
-        {kind: "utilization", title: "Utilisation, %", scale: 1, unit: "%", digits: 0, options: {includeZero: true}},
+        {kind: "utilization", title: "Utilization, %", scale: 1, unit: "%", digits: 0, options: {includeZero: true}},
         {kind: "sm_active", title: "SMs with work, %", scale: 1, unit: "% of SMs", digits: 0, options: {includeZero: true}},
         {kind: "tensor_active", title: "Tensor cores active, %", scale: 1, unit: "% tensor cores", digits: 0, options: {includeZero: true}},
         {kind: "dram_active", title: "Bandwidth of the memory, %", scale: 1, unit: "% of bandwidth", digits: 0, options: {includeZero: true}},

@@ -176,9 +176,9 @@ strobe.tip = function (host) {
     return {
         box,
         hide() { box.hidden = true; },
-        show(lines, x, y, colour) {
+        show(lines, x, y, color) {
             box.replaceChildren(...lines.filter(Boolean).map((text, i) => strobe.element(i ? "span" : "b", {}, text)));
-            box.style.setProperty("--c", colour || "transparent");
+            box.style.setProperty("--c", color || "transparent");
             box.hidden = false;
             const width = host.clientWidth, own = box.offsetWidth;
             box.style.left = Math.max(0, Math.min(x + 14, width - own)) + "px";

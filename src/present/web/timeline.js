@@ -8,7 +8,7 @@ const LEAST = 0.5; /* µs: the shortest interval that can be shown */
 
 /* --- data ---------------------------------------------------------------------------------------- */
 
-/* Ranges of one depth; neighbours with the same path are merged. */
+/* Ranges of one depth; neighbors with the same path are merged. */
 function spansOf(p, depth) {
     const spans = [];
     let last = null;
@@ -111,26 +111,26 @@ function timelineOf(p, view, scale) {
         canvas.width = Math.round(width * ratio);
         canvas.height = Math.round(height * ratio);
         canvas.style.height = height + "px";
-        const c = canvas.getContext("2d"), colour = scale.colour;
+        const c = canvas.getContext("2d"), color = scale.color;
         c.scale(ratio, ratio);
         c.clearRect(0, 0, width, height);
         c.textBaseline = "middle";
         state.boxes = 0;
-        paintAxis(c, colour, left, right);
+        paintAxis(c, color, left, right);
         c.save();
         c.beginPath();
         c.rect(left, 0, right - left, height);
         c.clip();
-        levels.forEach((spans, d) => paintSpans(c, colour, spans, AXIS + d * RANGE));
-        byLane.forEach((list, i) => paintMoments(c, colour, list, laneTop(i), laneHeight(i)));
-        if (memory) paintMemory(c, colour, left, right);
+        levels.forEach((spans, d) => paintSpans(c, color, spans, AXIS + d * RANGE));
+        byLane.forEach((list, i) => paintMoments(c, color, list, laneTop(i), laneHeight(i)));
+        if (memory) paintMemory(c, color, left, right);
         c.restore();
-        paintLabels(c, colour, left);
-        if (state.drag && state.drag.zooms) paintSelection(c, colour, left, right);
+        paintLabels(c, color, left);
+        if (state.drag && state.drag.zooms) paintSelection(c, color, left, right);
         Object.assign(host.dataset, {from: view.from.toFixed(3), to: view.to.toFixed(3), boxes: state.boxes});
     }
 
-    function paintAxis(c, colour, left, right) {
+    function paintAxis(c, color, left, right) {
         const step = strobe.tickStep(view.to - view.from, Math.max(2, (right - left) / 110));
         c.font = `11px ${scale.font}`;
         c.textAlign = "left";
@@ -138,12 +138,12 @@ function timelineOf(p, view, scale) {
         const digits = Math.max(0, -Math.floor(Math.log10(step / unit[0]) + 1e-9));
         for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
             const x = Math.round(xOf(t)) + .5;
-            c.strokeStyle = colour("--grid");
+            c.strokeStyle = color("--grid");
             c.beginPath();
             c.moveTo(x, 0);
             c.lineTo(x, height);
             c.stroke();
-            c.fillStyle = colour("--soft");
+            c.fillStyle = color("--soft");
             if (x < right - 40) c.fillText((t / unit[0]).toFixed(digits) + " " + unit[1], x + 4, AXIS / 2);
         }
     }
@@ -163,40 +163,40 @@ function timelineOf(p, view, scale) {
         c.fillText(shown, x, y);
     }
 
-    function paintSpans(c, colour, spans, top) {
+    function paintSpans(c, color, spans, top) {
         c.font = `11px ${scale.font}`;
         for (let i = above(spans.length, k => spans[k].end, view.from); i < spans.length && spans[i].start < view.to; i++) {
             const s = spans[i], x = xOf(s.start), end = xOf(s.end), hot = state.hover === s;
-            c.fillStyle = colour(hot ? "--soft" : "--line");
+            c.fillStyle = color(hot ? "--soft" : "--line");
             c.fillRect(x, top, Math.max(end - x - 1, .6), RANGE - 2);
             state.boxes++;
             const from = Math.max(x, state.box.left);
-            text(c, s.name, from + 5, Math.min(end, state.box.right) - 4, top + RANGE / 2 - .5, colour(hot ? "--paper" : "--ink"));
+            text(c, s.name, from + 5, Math.min(end, state.box.right) - 4, top + RANGE / 2 - .5, color(hot ? "--paper" : "--ink"));
         }
     }
 
-    function paintMoments(c, colour, list, top, tall) {
+    function paintMoments(c, color, list, top, tall) {
         c.font = `11px ${scale.font}`;
         for (let i = above(list.length, k => list[k].end, view.from); i < list.length && list[i].start < view.to; i++) {
             const m = list[i], x = xOf(m.start), end = xOf(m.end), kernel = m.row.kernel;
             c.globalAlpha = state.marked !== null && state.marked !== kernel ? .22 : 1;
-            c.fillStyle = colour(`--family-${m.row.family}`);
+            c.fillStyle = color(`--family-${m.row.family}`);
             c.fillRect(x, top, Math.max(end - x - (end - x > 3 ? .7 : 0), .6), tall);
             state.boxes++;
             if (state.hover === m) {
-                c.strokeStyle = colour("--ink");
+                c.strokeStyle = color("--ink");
                 c.lineWidth = 2;
                 c.strokeRect(x + 1, top + 1, Math.max(end - x - 2, 1), tall - 2);
                 c.lineWidth = 1;
             }
-            if (end - x > 26) text(c, m.row.op || m.row.name, Math.max(x, state.box.left) + 5, Math.min(end, state.box.right) - 4, top + tall / 2, colour("--paper"));
+            if (end - x > 26) text(c, m.row.op || m.row.name, Math.max(x, state.box.left) + 5, Math.min(end, state.box.right) - 4, top + tall / 2, color("--paper"));
         }
         c.globalAlpha = 1;
     }
 
     const memoryY = bytes => Math.round(memoryTop + MEMORY - bytes / scale.bytes * (MEMORY - 16));
 
-    function paintMemory(c, colour, left, right) {
+    function paintMemory(c, color, left, right) {
         const {columns, starts, parts} = memory, n = columns.length;
         const first = Math.max(above(n, i => starts[i], view.from) - 1, 0);
         const end = i => Math.min(xOf(i + 1 < n ? starts[i + 1] : scale.ends.get(p)), right);
@@ -212,19 +212,19 @@ function timelineOf(p, view, scale) {
         });
         if (state.hover && state.hover.memory) {
             const x = Math.round(xOf(starts[state.hover.memory.i])) + .5;
-            c.strokeStyle = colour("--ink");
+            c.strokeStyle = color("--ink");
             c.beginPath();
             c.moveTo(x, memoryTop);
             c.lineTo(x, memoryTop + MEMORY);
             c.stroke();
         }
-        paintPeak(c, colour, left, right);
+        paintPeak(c, color, left, right);
     }
 
-    function paintPeak(c, colour, left, right) {
+    function paintPeak(c, color, left, right) {
         const {starts, peak, used} = memory, x = xOf(starts[peak]), y = memoryY(used[peak]);
         if (x < left - 1 || x > right + 1) return;
-        c.strokeStyle = c.fillStyle = colour("--ink");
+        c.strokeStyle = c.fillStyle = color("--ink");
         c.beginPath();
         c.moveTo(x, memoryTop + 2);
         c.lineTo(x, memoryTop + MEMORY);
@@ -236,17 +236,17 @@ function timelineOf(p, view, scale) {
         c.font = `600 11px ${scale.font}`;
         const wide = c.measureText(words).width, at = x + 8 + wide < right ? x + 8 : x - 8 - wide;
         c.lineWidth = 3;
-        c.strokeStyle = colour("--paper");
+        c.strokeStyle = color("--paper");
         c.strokeText(words, at, memoryTop + 8);
         c.lineWidth = 1;
         c.fillText(words, at, memoryTop + 8);
     }
 
-    function paintLabels(c, colour, left) {
+    function paintLabels(c, color, left) {
         if (!left) return;
         c.font = `11px ${scale.font}`;
         c.textAlign = "right";
-        c.fillStyle = colour("--soft");
+        c.fillStyle = color("--soft");
         ["phase", "block", "part", "subpart"].slice(0, depth).forEach((word, d) => c.fillText(word, left - 8, AXIS + d * RANGE + RANGE / 2));
         lanes.forEach((lane, i) => c.fillText(lane ? "overlap" : "kernels", left - 8, laneTop(i) + laneHeight(i) / 2));
         if (memory) {
@@ -256,10 +256,10 @@ function timelineOf(p, view, scale) {
         c.textAlign = "left";
     }
 
-    function paintSelection(c, colour, left, right) {
+    function paintSelection(c, color, left, right) {
         const a = Math.max(Math.min(state.drag.x, state.drag.now), left), b = Math.min(Math.max(state.drag.x, state.drag.now), right);
         c.globalAlpha = .16;
-        c.fillStyle = colour("--ink");
+        c.fillStyle = color("--ink");
         c.fillRect(a, AXIS, b - a, height - AXIS);
         c.globalAlpha = 1;
     }
@@ -292,7 +292,7 @@ function timelineOf(p, view, scale) {
     function show(found, x, y) {
         state.hover = found;
         if (!found) tip.hide();
-        else if (found.row) tip.show(momentWords(found), x, y, scale.colour(`--family-${found.row.family}`));
+        else if (found.row) tip.show(momentWords(found), x, y, scale.color(`--family-${found.row.family}`));
         else if (found.memory) tip.show(memoryWords(memory, found.memory.i), x, y);
         else if (found.idle) tip.show(["idle", `${strobe.time(found.idle.to - found.idle.from)}, from ${since(found.idle.from)}`], x, y);
         else tip.show(spanWords(found), x, y);
@@ -404,12 +404,12 @@ strobe.timeline = function (profiles, families, nameOf) {
     }
     view.to = scale.whole;
     /* Colors are looked up once for each theme. */
-    let colours = new Map();
-    scale.colour = variable => {
-        if (!colours.has(variable)) colours.set(variable, strobe.colour(variable));
-        return colours.get(variable);
+    let colors = new Map();
+    scale.color = variable => {
+        if (!colors.has(variable)) colors.set(variable, strobe.color(variable));
+        return colors.get(variable);
     };
-    scale.part = id => scale.colour(partVariable(id));
+    scale.part = id => scale.color(partVariable(id));
     scale.look = (from, to) => {
         const least = Math.min(LEAST, scale.whole), across = Math.min(Math.max(to - from, least), scale.whole);
         from = Math.max(0, Math.min((from + to - across) / 2, scale.whole - across));
@@ -430,7 +430,7 @@ strobe.timeline = function (profiles, families, nameOf) {
         scale.font = getComputedStyle(document.body).fontFamily;
         charts.forEach(c => c.paint());
     };
-    const redraw = () => { colours = new Map(); paint(); };
+    const redraw = () => { colors = new Map(); paint(); };
     for (const c of charts) {
         strobe.charts.push({host: c.host, drawn: new Set(), series: [], redraw, graph: {resize: paint}});
         new ResizeObserver(paint).observe(c.host);

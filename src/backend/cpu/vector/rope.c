@@ -1,5 +1,5 @@
 /* Rotary position embeddings: columns 2i and 2i+1 of a head are rotated by an angle, whose
- * cosine and sine are neighbours in the table. A vector holds whole pairs: y = x c + swapped(x)
+ * cosine and sine are neighbors in the table. A vector holds whole pairs: y = x c + swapped(x)
  * s, where s is negative for the first of a pair. */
 #include "backend/cpu/vector/act.h"
 

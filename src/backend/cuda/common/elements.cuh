@@ -55,7 +55,7 @@ DEVICE void advance(coord &p, int columns)
 }
 
 /* Random bytes of elements, for dropout. A Philox call returns the bytes of 16 elements, which
- * belong to 16 / N neighbouring threads. Each of them makes the call for a different vector k, and
+ * belong to 16 / N neighboring threads. Each of them makes the call for a different vector k, and
  * they exchange words. All threads of a warp must call. `first` is first_element. */
 template <int N, int TIMES> struct random_bytes {
     u32 w[TIMES][N / 4];

@@ -58,7 +58,7 @@ DEVICE floats<SUMMED> part_of_row(const T_X *table, int id, int rows, int C, int
     return a;
 }
 /* Dropout bytes for a part of a row in each of TOGETHER sequences, `between` elements apart. One
- * Philox call gives 16 bytes, enough for two neighbouring threads. The even thread calls Philox for
+ * Philox call gives 16 bytes, enough for two neighboring threads. The even thread calls Philox for
  * even k and the odd thread for odd k, and they exchange halves by a shuffle, so all threads of a
  * warp must call this function. */
 struct bytes {

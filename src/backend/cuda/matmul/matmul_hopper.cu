@@ -4,7 +4,7 @@
  *     matmul_gelu_grad   y = (a b) gelu'(x)
  *
  * a is (M,K), b is (K,N) or, with TRANSPOSED, (N,K). A persistent block processes tile after tile;
- * neighbouring blocks share operands in L2. One producer thread loads STAGES of DEPTH of K by TMA.
+ * neighboring blocks share operands in L2. One producer thread loads STAGES of DEPTH of K by TMA.
  * Each of two consumer warpgroups has every second tile (CUTLASS's ping-pong): the epilogue of one
  * overlaps the matmul of the other.
  *

@@ -1,7 +1,7 @@
 /* norm_bf16.cuh - bf16 rows of whole accesses, for the layer norm and its gradient.
  *
  * COLUMNS = STEPS * LANES * 8. A row has LANES lanes, 16 or 32, so a warp has two rows or one. A
- * lane has eight neighbouring columns of each step, four words of two bf16; no bounds check is
+ * lane has eight neighboring columns of each step, four words of two bf16; no bounds check is
  * needed. Sums over a row are a tree over its lanes. */
 #pragma once
 #include "mma.cuh"

@@ -3,7 +3,7 @@
  * columns stay unchanged. T_X; D; EACH: elements of an access, dividing D and the row.
  *
  * A thread has the same columns of up to TIMES heads of one row, so it reads the table once for all
- * of them; neighbouring threads have neighbouring columns, then heads. Bound by memory: 2 accesses
+ * of them; neighboring threads have neighboring columns, then heads. Bound by memory: 2 accesses
  * per rotated element and, unless y is x, per other element. */
 #include "elements.cuh"
 

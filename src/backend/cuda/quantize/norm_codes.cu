@@ -8,7 +8,7 @@
  *
  * A block has ROWS rows, a warp several in turn. A row stays in registers; its codes go to memory
  * and, in row order, to shared memory. At the end a thread transposes a chunk of 16 rows of four
- * columns and writes four runs of 16 bytes. The chunks of a column belong to neighbouring lanes and
+ * columns and writes four runs of 16 bytes. The chunks of a column belong to neighboring lanes and
  * start in different banks. The scale is known before, as in quantize.cu. */
 #include "norm_bf16_row.cuh"
 #include "quantize.cuh"

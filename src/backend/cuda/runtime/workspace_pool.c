@@ -58,7 +58,7 @@ static int piece_of(const struct workspace_pool *c, CUgraphNode node)
 }
 
 /* The nodes that depend on `node`, or those it depends on; false: too many, or the query failed. */
-static bool neighbours(CUgraphNode node, bool dependents, CUgraphNode ret[NEIGHBOURS],
+static bool neighbors(CUgraphNode node, bool dependents, CUgraphNode ret[NEIGHBOURS],
                        size_t *ret_n)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -75,7 +75,7 @@ static bool bypass(CUgraph graph, CUgraphNode node)
 {
     CUgraphNode before[NEIGHBOURS], after[NEIGHBOURS];
     size_t n_before, n_after;
-    if (!neighbours(node, false, before, &n_before) || !neighbours(node, true, after, &n_after))
+    if (!neighbors(node, false, before, &n_before) || !neighbors(node, true, after, &n_after))
         return false;
     for (size_t i = 0; i < n_before; i++)
         for (size_t k = 0; k < n_after; k++)

@@ -1,6 +1,6 @@
 /* 04_ranks.c - the results of pairs are kept; a join looks up two.
  *
- * Merging a pair changes only the pairs with its two neighbours. The results of all other pairs are
+ * Merging a pair changes only the pairs with its two neighbors. The results of all other pairs are
  * kept in an array, and a scan, which the compiler vectorizes, finds the best pair. */
 #include "lab/bpe/cpu/bpe.h"
 

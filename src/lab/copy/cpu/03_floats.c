@@ -1,4 +1,4 @@
-/* 03_floats.c - neighbouring floats, one at a time.
+/* 03_floats.c - neighboring floats, one at a time.
  *
  * Every byte of a cache line is used before the next line comes, so memory moves no useless byte.
  * One load and one store move only 4 bytes; the next rung shows what so many instructions cost. */

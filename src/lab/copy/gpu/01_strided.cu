@@ -1,7 +1,7 @@
-/* 01_strided.cu - neighbouring threads touch elements far apart.
+/* 01_strided.cu - neighboring threads touch elements far apart.
  *
  * The 32 threads of a warp load together. Memory delivers sectors of 32 bytes, eight floats: if the
- * threads touch neighbouring floats, a warp needs 4 sectors; if they touch floats that are 8 or
+ * threads touch neighboring floats, a warp needs 4 sectors; if they touch floats that are 8 or
  * more apart, it needs 32 sectors and uses an eighth of each. Other blocks need the other elements
  * of a sector much later, when the sector has long left the caches. So a stride of 2 should double
  * the time, and a stride of 8 should multiply it by 8. With larger strides each sector still has

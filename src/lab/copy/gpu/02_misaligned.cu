@@ -1,6 +1,6 @@
-/* 02_misaligned.cu - neighbours, but one element off.
+/* 02_misaligned.cu - neighbors, but one element off.
  *
- * The threads of a warp touch 32 neighbouring elements that begin one element before a multiple of
+ * The threads of a warp touch 32 neighboring elements that begin one element before a multiple of
  * 32 bytes. They fall into five sectors instead of four. The fifth sector is not wasted: the next
  * warp needs it as well and finds it in a cache. Loads and stores make more work for the caches. */
 #include "device.cuh"

@@ -1,4 +1,4 @@
-/* 03_coalesced.cu - neighbouring threads touch neighbouring elements.
+/* 03_coalesced.cu - neighboring threads touch neighboring elements.
  *
  * The loads of a warp fall into 128 contiguous bytes, and the hardware combines them into 4
  * sectors, all useful: this is what "coalesced" means. Each thread still copies one element. */

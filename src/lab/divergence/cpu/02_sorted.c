@@ -2,7 +2,7 @@
  *
  * The first loop writes every index to both lists and advances in one of them. This takes an
  * addition instead of a branch, so nothing is predicted. Then each chain has a list of its own. The
- * lists cost memory and the elements are no longer neighbours, but chains of different elements
+ * lists cost memory and the elements are no longer neighbors, but chains of different elements
  * overlap without interruption. Both lists share one array and grow from its two ends. */
 #include "lab/divergence/cpu/chains.h"
 

@@ -1,6 +1,6 @@
 /* 03_warp.cu - the branch differs between warps; the threads of a warp agree.
  *
- * Two neighbouring warps share 64 elements: one takes the elements with even indices, the other
+ * Two neighboring warps share 64 elements: one takes the elements with even indices, the other
  * those with odd indices. The branch is the same as before, but all lanes of a warp take the same
  * side and no warp runs both sides, so it takes half the time. Each warp touches every second
  * element, so both warps load the same sectors; the second finds them in L1. Other kernels achieve

@@ -1,6 +1,6 @@
 /* 04_block.cu - the branch differs between blocks.
  *
- * Two neighbouring blocks share 512 elements: one takes the even ones, the other the odd ones. If
+ * Two neighboring blocks share 512 elements: one takes the even ones, the other the odd ones. If
  * all threads of a warp agree on a branch, it does not matter whether the other warps of the block
  * do too, because each warp has its own program counter. Expect the same time as before. */
 #include "device.cuh"

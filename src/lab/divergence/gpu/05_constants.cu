@@ -1,8 +1,8 @@
 /* 05_constants.cu - one chain for all, with constants that depend on the index.
  *
  * (v - c) m is v m - c m: the odd chain is the even chain with another constant. One select before
- * the loop chooses the constant, and all lanes run the same instructions. Neighbouring threads have
- * neighbouring elements again. This is the best answer to divergence where it is possible. The
+ * the loop chooses the constant, and all lanes run the same instructions. Neighboring threads have
+ * neighboring elements again. This is the best answer to divergence where it is possible. The
  * result differs in its last digits, since the operations have another order. */
 #include "device.cuh"
 

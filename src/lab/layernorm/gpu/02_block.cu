@@ -1,6 +1,6 @@
 /* 02_block.cu - one block per row: coalesced, three passes.
  *
- * Neighbouring lanes read neighbouring elements, and 256 threads share the work of a row. A row of
+ * Neighboring lanes read neighboring elements, and 256 threads share the work of a row. A row of
  * a few KiB is still in L1 in the second and third pass, so memory moves little more than it must.
  * But the block waits for loads of one element in each pass, and twice for a sum of all threads. */
 #include "rows.cuh"

@@ -3,7 +3,7 @@
  * The same idea with W sums in each register (tile.h): 14 x 32 sums with AVX-512, 6 x 16 with AVX2.
  * A step of k loads two vectors of B and, for each row, one number of A, which is copied to all
  * lanes. With 14 x 32 sums, 16 loads feed 28 FMAs, and loads are no longer the limit. The remaining
- * problem is to keep data in L1. Neighbouring rows of a tile are a whole row of the matrix apart.
+ * problem is to keep data in L1. Neighboring rows of a tile are a whole row of the matrix apart.
  * If that distance is a power of two, their lines compete for the same few places of L1 and evict
  * each other before they are used up; and each step of k needs another page of B. */
 #include "lab/matmul/cpu/tile.h"

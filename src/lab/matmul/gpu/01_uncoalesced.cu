@@ -1,6 +1,6 @@
 /* 01_uncoalesced.cu - one thread for each element of C; a warp runs down a column.
  *
- * Each thread multiplies a row of A by a column of B. The threads of a warp have neighbouring rows
+ * Each thread multiplies a row of A by a column of B. The threads of a warp have neighboring rows
  * and the same column, so at each step they read 32 elements of A that are a whole row apart: 32
  * sectors of 32 bytes for 128 useful bytes. All threads read the same element of B, which is one
  * sector. Each FMA (multiply and add) waits for two loads, and the sectors of A are served one

@@ -5,7 +5,7 @@
  * so each element that comes from L2 serves 128 FMAs instead of 32. The price is registers: 64 of
  * them hold the sums, so only 16 warps fit on a multiprocessor instead of 64. But the 64
  * independent FMAs of a thread hide their own latency. The columns of a thread are 16 apart, so
- * that neighbouring threads read neighbouring words of shared memory, without bank conflicts. */
+ * that neighboring threads read neighboring words of shared memory, without bank conflicts. */
 #include "device.cuh"
 
 KERNEL_MIN(256, 2) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)

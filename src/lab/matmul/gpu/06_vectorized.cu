@@ -2,7 +2,7 @@
  *
  * In addition to 512 FMAs for each tile, a thread of the rung before executes about 180 other
  * instructions, half of them loads and stores of 4 bytes. An access of 16 bytes replaces four of
- * them, if the elements that a thread needs are neighbours. So its columns are two groups of four,
+ * them, if the elements that a thread needs are neighbors. So its columns are two groups of four,
  * 64 apart, and the tile of A is transposed when it is written to shared memory, so that four rows
  * at one k are 16 bytes. The rows of this tile are 132 words apart and not 128; otherwise the
  * threads of a warp, which hold two groups of four k, would store to the same banks. If rows of A

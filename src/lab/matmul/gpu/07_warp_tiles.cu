@@ -13,7 +13,7 @@ KERNEL_MIN(128, 2) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m,
 {
     __shared__ __align__(16) float tile_a[16][128 + 4], tile_b[16][128];
     int t = threadIdx.x, lane = t % 32, warp = t / 32;
-    /* Neighbouring lanes, or every second lane, read the same address; such reads are merged. */
+    /* Neighboring lanes, or every second lane, read the same address; such reads are merged. */
     int x = warp % 2 * 64 + (lane / 8 * 2 + lane % 2) * 4, y = warp / 2 * 64 + lane / 2 % 4 * 4;
     i64 row = (i64)blockIdx.y * 128, column = (i64)blockIdx.x * 128;
     int rows = (int)min(m - row, 128ll), columns = (int)min(n - column, 128ll);

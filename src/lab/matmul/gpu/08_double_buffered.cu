@@ -91,8 +91,8 @@ KERNEL_MIN(256, 1) matmul(float *c, const float *a, const float *b, i64 m, i64 n
     for (; left > 1; left--) multiply_tile(true);
     multiply_tile(false);
 
-    /* Stores 16 x 32 sums of a warp at a time through shared memory, so that neighbouring lanes
-     * store neighbours of C. */
+    /* Stores 16 x 32 sums of a warp at a time through shared memory, so that neighboring lanes
+     * store neighbors of C. */
     __syncthreads();
     float(*part)[32] = (float(*)[32])((float *)buffer + warp * (16 * 32));
     row += warp / 4 * 64, column += warp % 4 * 64 + lane;

@@ -3,7 +3,7 @@
  * The 32 threads of a warp hold the operands of an mma.sync together: 16 x 16 bf16 of A in four
  * registers of each thread, 16 x 8 of B in two, the sums in four floats. One instruction does 4096
  * operations; an FMA of a warp does 64. Arithmetic costs little now; loading its operands is the
- * cost. A register takes two elements that follow each other along k. In A they are neighbours in
+ * cost. A register takes two elements that follow each other along k. In A they are neighbors in
  * memory; in B (k,n) they are in two rows, which the block interleaves while it fills the tile. In
  * tf32 a register has one element, an mma takes 8 along k, and B is (n,k), so it is read like A.
  * The tiles are plain arrays of 32-bit words. Lane 4g + q reads word q of row g; rows are 16 or 128
@@ -73,7 +73,7 @@ DEVICE u32 rounded(u32 a)
 {
     return TENSOR_FLOAT ? cvt_tf32(__uint_as_float(a)) : a;
 }
-/* Two neighbours in a row of C, at an even column. */
+/* Two neighbors in a row of C, at an even column. */
 DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
 {
     if (n % 2 == 0 && column < n) store<2>(row + column, floats<2>{{x, y}});

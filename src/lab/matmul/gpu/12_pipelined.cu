@@ -102,7 +102,7 @@ DEVICE void multiply_tile(float (&sum)[4][4][4], u32 a, u32 b)
                 multiply(sum[i][j], left[i], right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]);
     }
 }
-/* Two neighbours in a row of C, at an even column. */
+/* Two neighbors in a row of C, at an even column. */
 DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
 {
     if (n % 2 == 0 && column < n) store<2>(row + column, floats<2>{{x, y}});

@@ -111,7 +111,7 @@ DEVICE void multiply(float (&sum)[4][8][4], fragments &f)
                 mma_m16n8k16(sum[i][j], f.a[i], b0, b1);
         }
 }
-/* Two neighbours in a row of C, at an even column. */
+/* Two neighbors in a row of C, at an even column. */
 DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
 {
     if (n % 2 == 0 && column < n) store<2>(row + column, floats<2>{{x, y}});

@@ -56,7 +56,7 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
     }
     UNROLL for (int t = 0; t < ROWS / 64; t++) wgmma_hold(sum[t]);
 
-    /* In every 8 columns, a thread has two neighbours of row g and two of row g + 8. */
+    /* In every 8 columns, a thread has two neighbors of row g and two of row g + 8. */
     row += threadIdx.x / WARP * 16 + threadIdx.x % WARP / 4;
     column += threadIdx.x % 4 * 2;
     UNROLL for (int t = 0; t < ROWS / 64; t++)

@@ -10,7 +10,7 @@
  *
  * C is not copied: if TMA cannot store its rows, threads do. The layout of the sums in a warp's
  * registers is 8 columns of 8 rows at a time. Storing these directly, a few bytes of each row,
- * would take longer than all of the wgmma, so threads store from the panels: 32 neighbours of a row
+ * would take longer than all of the wgmma, so threads store from the panels: 32 neighbors of a row
  * at a time. */
 #include "hopper.cuh"
 

@@ -2,7 +2,7 @@
  *
  * The reads are in order. Each write goes to another row of the result, so to another cache line
  * and another page. With 4096 columns, one row of the source writes to 4096 lines; these lines and
- * their address translations leave L1 and the TLB before their neighbours are written. */
+ * their address translations leave L1 and the TLB before their neighbors are written. */
 #include "lab/cpu.h"
 
 RUNG(transpose_rows)

@@ -1,6 +1,6 @@
 /* 01_naive.cu - reads rows and writes columns.
  *
- * The threads of a warp read 32 neighbours of a row: coalesced. They write them to 32 different
+ * The threads of a warp read 32 neighbors of a row: coalesced. They write them to 32 different
  * rows of the result, `rows` elements apart: each element is in another sector of 32 bytes. The
  * other elements of a sector come from other rows, which other warps write at other times. L2 could
  * keep the sector until it is full; the time shows that it mostly does not. */
