@@ -42,7 +42,7 @@ void VEC(tile_matmul)(const struct tile_matmul *p);
 void VEC(tile_begin)(void);
 void VEC(tile_end)(void);
 /* The AMX unit goes to sleep after about half a microsecond without work and takes a quarter of a
- * microsecond to wake up (measured on a Xeon at 2.6 GHz: 660 cycles after 1400 idle cycles). Longer
+ * microsecond to wake up (measured on a Xeon at 2.6 GHz: 660 cycles after 1400 idle cycles). Long
  * work without matmuls calls this function in between, ideally every quarter of a microsecond. */
 void VEC(tile_keep_awake)(void);
 
@@ -51,7 +51,8 @@ INLINE void *tile_at(void *base, int64_t i)
     return (char *)base + i * TILE_BYTES;
 }
 
-/* An allocator for one thread's part of a call's scratch; memory NULL: it only counts bytes. */
+/* An allocator for one thread's part of a call's scratch. If `memory` is NULL, the allocator only
+ * counts bytes. */
 struct scratch {
     char *memory;
     int64_t used;

@@ -1,5 +1,6 @@
-/* block.h - pointwise operators on blocks of consecutive elements. The kernel of an operator calls
- * a block function for a whole range; a fused pointwise chain (chain.c), block by block. */
+/* block.h - pointwise operators on blocks of consecutive elements. The kernel of a fused pointwise
+ * chain (chain.c) calls the block functions of its operators for one block after another; the
+ * kernels of most single operators call a block function once, for a whole range of elements. */
 #ifndef BACKEND_CPU_VECTOR_BLOCK_H
 #define BACKEND_CPU_VECTOR_BLOCK_H
 

@@ -5,7 +5,8 @@
 
 #define OF_PAIR(lane, s) (((lane) & ~1) + (s))
 
-/* Rotates one head; y may be x. `sign` multiplies the sines: -1 and 1 alternately, or 1 and -1. */
+/* Rotates one head; y may be x. `sign` multiplies the sines: -1 and 1 alternately, or 1 and -1 for
+ * the opposite rotation (rope.back). */
 INLINE void rotate(const act *x, const float *angle, act *y, int64_t D, vf sign)
 {
     for (int64_t i = 0; i < D; i += W) {
@@ -33,7 +34,8 @@ static void rope_range(const struct kernel_call *c, int64_t first, int64_t last)
 RUN_ROWS(rope, 2)
 
 #if !ACT_IS_BF16
-/* Computed in double: in float, the angle of a large position would have no accurate digits. */
+/* Computes the table in double, because in float the angle of a large position would have no
+ * accurate digits. */
 static void table_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const int32_t *position = c->in[0];
