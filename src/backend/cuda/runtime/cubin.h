@@ -6,7 +6,7 @@
 
 struct cubin_kernel {
     int registers;        /* of a thread */
-    int64_t static_bytes; /* static shared memory of a block, less the system's reserve */
+    int64_t static_bytes; /* static shared memory of a block, without what the system reserves */
 };
 
 /* False if the image is no cubin, or does not describe such a kernel. */

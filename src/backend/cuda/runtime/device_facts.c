@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Without a GPU, plans are made for an H200, with the numbers of its data sheet and its driver. */
+/* Without a GPU, plans are made for an H200, with the numbers that its data sheet and its driver
+ * state. */
 static void default_target(struct target *t)
 {
     t->arch = 90;
@@ -116,7 +117,8 @@ enum status cuda_describe(int number, struct device_facts *ret)
     TRY(read_device(handle, &device));
     *ret = (struct device_facts){
         .processors = device.processors, .bytes = device.bytes, .cache_bytes = device.l2_bytes};
-    /* Not every driver reports these. The memory bus transfers its width twice per clock cycle. */
+    /* Not every driver reports the next three attributes. The memory bus transfers its width twice
+     * per clock cycle. */
     int khz = attribute_of(handle, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
     int memory_khz = attribute_of(handle, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
     int bits = attribute_of(handle, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
@@ -202,7 +204,8 @@ static void find_nccl(struct device_library *l)
     l->unavailable_because = nccl_missing(l->version);
 }
 
-/* The libraries that training runs use. The last one, CUPTI, is used only by traces. */
+/* The libraries that training runs use, except the last one: CUPTI is used only by traces and
+ * hardware counters. */
 static const struct library {
     const char *name, *consequence;
     bool needed;

@@ -54,7 +54,7 @@ struct cuda_nvrtc {
 };
 
 /* NULL if the library is missing or too old; *ret_why (which may be NULL) then states what was
- * searched for. The first call opens it; it stays open. */
+ * searched for. The first call opens the library, which stays open. */
 const struct cuda_driver *cuda_driver(const char **ret_why);
 const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why);
 
@@ -70,12 +70,14 @@ enum status cuda_raise_shared(CUfunction f, int64_t bytes);
 
 /* The newest CUDA version that the driver supports, 13000 for 13.0; 0 without a driver. */
 int cuda_driver_version(void);
-/* `names` are a library's file names, CUDA 13's first. Skips the first name if the driver is older
- * than CUDA 13: such a driver cannot load modules of a newer NVRTC or run a newer cuBLASLt. */
+/* `names` are a library's file names; the first is that of CUDA 13. Skips the first name if the
+ * driver is older than CUDA 13: such a driver cannot load modules of a newer NVRTC or run a newer
+ * cuBLASLt. */
 const char *const *library_names(const char *const *names);
-/* Opens the first available library of `names` (NULL after the last) and fills n function
- * pointers in the order of `symbols`; false with the reason otherwise. A symbol "?name" is
- * optional: its pointer is NULL if it is missing. */
+/* Opens the first available library of `names` (NULL after the last) and fills n function pointers
+ * in the order of `symbols`. Returns false, with the reason in ret_why, if no library can be opened
+ * or a function is missing. A symbol "?name" is optional: its pointer is NULL if the library lacks
+ * it. */
 enum { LIBRARY_WHY = 256 };
 bool library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
                   char ret_why[LIBRARY_WHY]);

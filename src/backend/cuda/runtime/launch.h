@@ -61,7 +61,8 @@ struct cuda_map {
 enum { LAUNCH_ARGS = 32, LAUNCH_OPTIONS = 384, LAUNCHES = 6, LAUNCH_MAPS = 8 };
 
 struct cuda_launch {
-    /* The source file, "norm.cu"; NULL: not a kernel, sets zero_bytes bytes of arg[0] to zero */
+    /* The source file, "norm.cu". NULL: the launch is no kernel, but sets the first zero_bytes
+     * bytes of arg[0] to zero. */
     const char *text;
     /* Generates the source; a pure function. NULL: the source is the built-in file `text`. */
     void (*write)(const struct kernel_call *c, struct str *s);
@@ -88,7 +89,8 @@ struct cuda_launches {
     int64_t scratch_bytes; /* the sum of the launch_scratch calls */
 };
 
-/* A row of the kernel table. The kernel is first, so a pointer to it points to the row. */
+/* A row of the kernel table. `kernel` is the first member, so a pointer to it is also a pointer to
+ * the row. */
 struct cuda_row {
     struct kernel kernel;
     void (*launches)(const struct kernel_call *c, struct cuda_launches *l);
@@ -126,8 +128,9 @@ enum status cuda_run(const struct kernel_call *c);
  * the order of the parameters, and its function, which the first call compiles. */
 enum status cuda_function(const struct kernel_call *c, int i, const struct cuda_launch **ret_launch,
                           CUfunction *ret);
-/* Where such a row keeps its own state of a prepared call; the state is NULL at first. The row's
- * `release` frees the state, then calls cuda_release. Returns NULL if prepare was not called. */
+/* Returns the place where a row with its own `run` keeps its state of a prepared call; the state is
+ * NULL at first. The row's `release` frees the state, then calls cuda_release. Returns NULL if
+ * prepare was not called. */
 void **cuda_row_state(const struct kernel_call *c);
 /* Appends the sources generated for this call, each with its options and launch. False: the call
  * has no generated source. */

@@ -73,7 +73,8 @@ static const char *declared(const char *source, const char *from, const char *en
     return NULL;
 }
 
-/* The same for a kernel declared by a macro, whose first parameter must be the kernel's name. */
+/* Like `declared`, but for a kernel that a macro declares; the macro's first parameter must be the
+ * kernel's name. */
 static const char *declared_by(const char *source, const char *macro)
 {
     char define[WORD + 16], first[WORD];

@@ -32,7 +32,7 @@ static int by_call(const void *a, const void *b)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Each name once per kind. There are few, so a linear search is enough. */
+/* Every name of each kind, once. There are few names, so a linear search is enough. */
 struct names {
     struct name {
         enum activity_kind kind;
@@ -205,7 +205,7 @@ static const char *without_version(struct names *all, const char *given)
     return all->name[all->names++].name = arena_printf(all->a, "%.*s", (int)n, given);
 }
 
-/* A thread that made calls, and the end of its last one. */
+/* A thread that made calls, and the end of its last outer call. */
 struct caller {
     int thread;
     int64_t end_ns;

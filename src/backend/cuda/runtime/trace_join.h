@@ -10,12 +10,12 @@ struct arena;
 struct trace_record {
     enum activity_kind kind;
     bool replayed; /* part of a graph replay */
-    uint32_t call; /* the number of the call that launched it, or its graph */
+    uint32_t call; /* number of the API call that launched the activity or its graph */
     const char *name;
     int64_t start_ns, end_ns, bytes;
 };
 
-/* An API call of the host, which was made under a mark or replays a graph. */
+/* An API call of the host that was made under a mark or that replays a graph. */
 enum { NO_REPLAY = -1 };
 struct trace_call {
     uint32_t call;

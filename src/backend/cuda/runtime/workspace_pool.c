@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces are this large so that no two matmuls share a cache line. */
+/* A piece has PIECE bytes, so that no two matmuls share a cache line. */
 enum { PIECE = 256, PIECES = 2048, NEIGHBOURS = 16 };
 
 struct workspace_pool {
