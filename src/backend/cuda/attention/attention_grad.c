@@ -236,7 +236,8 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
     }
 }
 
-/* Adds the first launch of variants fma and plain. It computes delta, at the returned offset. */
+/* Adds the first launch of variants fma and plain, which computes delta. Returns the offset of
+ * delta in the scratch. */
 static int64_t add_delta(struct cuda_launches *l, const struct kernel_call *c)
 {
     enum { WARPS = 4 };

@@ -4,9 +4,9 @@
 
 #include "backend/cuda/runtime/launch.h"
 
-/* Inputs of the forward; its outputs are y and the log-sum-exp. */
+/* Inputs of the forward pass; its outputs are y and the log-sum-exp. */
 enum { FORWARD_QKV, FORWARD_STEP };
-/* Inputs of the backward; its output is dqkv. */
+/* Inputs of the backward pass; its output is dqkv. */
 enum { DY, QKV, Y, LSE, STEP };
 
 struct attention_shape {
@@ -20,7 +20,8 @@ struct attention_shape {
 
 /* Shape of a call whose input number `qkv` is (B,T,(H+2KV)D). */
 struct attention_shape attention_shape_of(const struct kernel_call *c, int qkv);
-/* How many query heads' keys and values fill at most half of L2: whole groups, at least one. */
+/* The number of query heads whose keys and values together fill at most half of L2: whole groups of
+ * heads, at least one group. */
 int64_t attention_heads_at_once(const struct kernel_call *c, const struct attention_shape *s);
 /* A bf16 tensor (B,T,heads,D) for a tensor map. A box has `rows` rows of one head, and as many
  * columns as the swizzle spans. */

@@ -17,15 +17,16 @@ sum_ranks(float *rank0, float *rank1, float *rank2, float *rank3, float *rank4, 
     if (i + N <= end) {
         floats<N> x[RANKS];
         UNROLL for (int r = 0; r < RANKS; r++) x[r] = load<N>(all[r] + i);
-        UNROLL for (int r = 1; r < RANKS; r++) UNROLL for (int e = 0; e < N; e++) x[0][e] +=
-            x[r][e];
-        UNROLL for (int r = 0; r < RANKS; r++) if (r >= to_first && r < to_end)
-            store<N>(all[r] + i, x[0]);
+        UNROLL for (int r = 1; r < RANKS; r++)
+            UNROLL for (int e = 0; e < N; e++) x[0][e] += x[r][e];
+        UNROLL for (int r = 0; r < RANKS; r++)
+            if (r >= to_first && r < to_end) store<N>(all[r] + i, x[0]);
         return;
     }
     for (i64 k = i; k < end; k++) { /* the tail: fewer than N */
         float sum = all[0][k];
         UNROLL for (int r = 1; r < RANKS; r++) sum += all[r][k];
-        UNROLL for (int r = 0; r < RANKS; r++) if (r >= to_first && r < to_end) all[r][k] = sum;
+        UNROLL for (int r = 0; r < RANKS; r++)
+            if (r >= to_first && r < to_end) all[r][k] = sum;
     }
 }

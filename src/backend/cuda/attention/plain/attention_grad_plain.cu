@@ -24,7 +24,7 @@ DEVICE void store_row(element *row, const float (&a)[EACH], float scale)
     UNROLL for (int i = 0; i < EACH; i++)
         if (lane + i * WARP < D) row[lane + i * WARP] = to<element>(a[i] * scale);
 }
-/* Dot product of a row in registers with one in memory; all lanes get it. */
+/* Dot product of a row in registers with a row in memory; all lanes get the result. */
 DEVICE float dot(const float (&a)[EACH], const element *row)
 {
     int lane = threadIdx.x % WARP;
