@@ -21,7 +21,7 @@ static_assert(WIDE ? ITEM_STAGES == 1 && !AHEAD : V_STAGES == STAGES, "");
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
     KINDS = WIDE ? 2 : 3,
-    ITEM_BYTES = KINDS * BLOCK_BYTES, /* Q, dY, y; dQ overwrites the last */
+    ITEM_BYTES = KINDS * BLOCK_BYTES, /* Q, dY, y; dQ overwrites y or, if WIDE, dY */
     AT_TILES = ITEM_STAGES * ITEM_BYTES, AT_BARRIERS = AT_TILES + (STAGES + V_STAGES) * TILE_BYTES,
     /* Barriers of each warpgroup and stage. SEPARATE: a single stage, whose Q, dY and y are each
      * released after the last use; otherwise Q_FULL and Y_FREE cover all three. */
@@ -32,7 +32,7 @@ enum {
     FREE = VALUES_FULL + 8 * V_STAGES, /* WIDE: of keys */
     VALUES_FREE = FREE + 8 * STAGES,   /* WIDE only */
     EARLY = AHEAD == 2,
-    /* compute_statistics() during dP: with a single stage y arrives late. */
+    /* Calls compute_statistics() during dP, because with a single stage y arrives late. */
     STATISTICS_LATE = AHEAD && LATE,
     /* Loads an item's log-sum-exp one item ahead, where registers allow. */
     LSE_AHEAD = !WIDE && !(AHEAD && LATE),
@@ -107,7 +107,7 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const
     }
 }
 /* One thread requests tiles of KEYS, VALUES or both. It requests tiles of the next item even while
- * the item's rows wait for space. */
+ * the rows of that item still wait for space. */
 template <bool KEYS, bool VALUES>
 DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 {
@@ -332,7 +332,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
     release(base + FREE + 8 * here, lane);
 }
 
-/* Processes all tiles that the warpgroup's queries see, the last of them `tile`. */
+/* Processes all tiles that the warpgroup's queries see, from tile number `tile` down to 0. */
 DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
 {
     scores s, next;

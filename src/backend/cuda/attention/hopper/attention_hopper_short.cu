@@ -3,9 +3,9 @@
  *
  * A block loads one head ahead. Each of four warpgroups has a strip of 64 queries of a head. From
  * one head to the next, warpgroups take strips in reverse order, so that all have equal work. A
- * warpgroup walks over the keys from the first on; it computes the scores of the next 64 keys
- * concurrently with the matmul of these keys' weights and values. (Two warpgroups with two strips
- * each take a tenth longer.)
+ * warpgroup walks over the keys from the first on, 64 at a time; it computes the scores of the next
+ * keys concurrently with the matmul of the current keys' weights and values. (Two warpgroups with
+ * two strips each take a tenth longer.)
  *
  * Bound by memory (4 HEAD_SIZE elements a row), exponentials and random bits. HEAD_SIZE <= 64. */
 #define CAUSAL 1

@@ -43,7 +43,7 @@ enum {
     STATS_FULL = FULL + 2 * 8 * COPIES, /* of each strip */
     STEP_DONE = STATS_FULL + 8 * TILES, /* of each warpgroup, even steps and odd ones */
     FREE = STEP_DONE + 8 * 2 * CONSUMERS,
-    /* freed: Q of strip 1; Q and dY of 2, of 3; all of a head */
+    /* What is freed: Q of strip 1; Q and dY of strip 2; those of strip 3; all rows of a head. */
     Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES,
     HELPERS = 3, /* warps */
     HELPER_REGISTERS = 88, WORKER_REGISTERS = 208,
@@ -198,7 +198,7 @@ struct worker {
     float factor, scale, keep_scale;
     dropout_key d;
 };
-/* The sign of a byte is set if its element, one of a thread's 32, is kept. */
+/* The sign bit of a byte is set if its element, one of a thread's 32 elements, is kept. */
 struct kept {
     u32 w[DROPOUT ? TILE / 8 : 1];
 };

@@ -92,7 +92,8 @@ DEVICE bool negative(float a)
 {
     return __float_as_int(a) < 0;
 }
-/* sum += a b; b: rows at offset `tile`; a is rounded. NO_NEGATIVES: negatives of a count as 0. */
+/* sum += a b; b: rows at offset `tile`; a is rounded. NO_NEGATIVES: negative elements of a count as
+ * 0. */
 template <bool NO_NEGATIVES>
 DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
 {
@@ -173,7 +174,8 @@ attention_grad_rows(const float *dy, const float *y, const float *lse, float *st
     }
 }
 
-/* A block's queries: a head's tiles from the first that sees a key, then the next head's. */
+/* A position in the queries of a block: the tiles of a head, from the first tile that sees a key of
+ * the block, then the tiles of the next head. */
 struct queries {
     int head, tile;
 };
