@@ -6,8 +6,8 @@
  * warps is a part (V,C), and embed_parts sums the parts. There are no atomics and the grid fixes
  * the order: deterministic. Ids outside the table go to an extra row.
  *
- * dy is read once. A warp has two shared-memory additions in flight, so many warps are needed:
- * bound by their latency and, where V allows few warps, by memory latency. */
+ * dy is read once. A warp has two shared-memory additions in flight, so many warps are needed.
+ * Bound by the latency of these additions and, where V allows few warps, by memory latency. */
 #include "device.cuh"
 
 enum { THREADS = WARPS * WARP, WIDE = 64, BATCH = 16 };

@@ -158,7 +158,7 @@ DEVICE void chunk_sums(const int *order, const int *keys, const T_X *__restrict_
                        const float *onto, float *table, float *part, int chunk, int stripe,
                        int total, int C)
 {
-    /* one before the chunk, each of the chunk, one after it */
+    /* key: of the row before the chunk, of each row of the chunk, of the row after the chunk */
     __shared__ int index[CHUNK], key[CHUNK + 2];
     const int first = chunk * CHUNK, count = total - first < CHUNK ? total - first : CHUNK;
     if (count <= 0) return;
@@ -210,7 +210,8 @@ DEVICE void other_rows(const int *start, const float *onto, float *table, int fi
     }
 }
 
-/* The first chunks * stripes blocks add, the others write empty rows. M columns per thread. */
+/* The first chunks * stripes blocks add; the other blocks write the table rows without an id. M
+ * columns per thread. */
 template <int M>
 DEVICE void sums(const int *order, const int *keys, const int *start, const T_X *dy,
                  const float *onto, float *table, float *part, int chunks, int stripes, int V,

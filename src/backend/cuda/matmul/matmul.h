@@ -38,13 +38,13 @@ struct matmul {
 
 /* The matmul of a call of `op`. False: the library does not support it, or weights are packed. */
 bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret);
-/* The same; also false if cuBLASLt is less accurate than the reference demands. */
+/* Like gemm_of; also false if cuBLASLt is less accurate than the reference demands. */
 bool matmul_library_fits(enum op op, const struct kernel_call *c, struct matmul *ret);
 bool matmul_has_bias(enum op op, const struct kernel_call *c);
 /* True for 8-bit operands, each with a scale and contiguous along K; M, N, K: multiples of 16. */
 bool matmul_is_scaled(const struct matmul *p);
 bool matmul_has_second(const struct matmul *p);
-/* "bf16 (8192,768) x (768,2304) tb -> bf16, f32 bias": its key in tuning tables. */
+/* "bf16 (8192,768) x (768,2304) tb -> bf16, f32 bias": the key of a matmul in tuning tables. */
 enum { MATMUL_TEXT = 160 };
 void matmul_text(const struct matmul *p, char ret_text[MATMUL_TEXT]);
 
@@ -102,8 +102,10 @@ struct matmul_decision {
     bool separate_first;      /* a matmul and a separate epilogue kernel are faster than both */
     const char *algorithm;    /* of cuBLASLt, from the table; NULL: its first guess */
 };
-/* Without an entry in the table: our own row for matmuls with GELU and for long plain ones, else
- * the library's first guess, with a fused epilogue. deterministic=true uses neither. */
+/* Without an entry in the table: our own row for matmuls with GELU and for long plain matmuls, if
+ * rows have the pitch of matmul_hopper_pitch or the library does not fit; else the library's first
+ * guess, with a fused epilogue. deterministic=true uses neither our own row nor a fused epilogue.
+ */
 struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c);
 /* The matmul is large enough that our own row may be faster. */
 bool matmul_is_long(const struct matmul *p);

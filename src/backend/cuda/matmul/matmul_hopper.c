@@ -29,7 +29,8 @@ static int64_t tiles_of(const struct tiling *t, const struct matmul *p)
     return ceil_div(p->M, rows_of(t)) * ceil_div(p->N, t->columns);
 }
 
-/* The tiling with the shortest estimate: a tile takes columns + OVERHEAD units (fit to an H200). */
+/* The tiling with the shortest estimated time; a tile takes columns + OVERHEAD units of time (fit
+ * to an H200). */
 static const struct tiling *tiling_of(const struct matmul *p, int64_t blocks)
 {
     enum { OVERHEAD = 40 };

@@ -105,7 +105,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, const tensor_map *
         multiply(sum, base, r, w, steps, n + (int)gridDim.x < all);
         UNROLL for (int i = 0; i < EACH; i++) {
             const float *part = sum[i / CHUNKS] + i % CHUNKS * CHUNK / 2;
-            /* Chunks beyond the last column are not skipped: panels are counted. */
+            /* Chunks beyond the last column are not skipped, because p.count selects the panels. */
 #if WHAT & 2
             if (GRAD) epilogue_grad(part, p, y_map, x_map, i, of);
 #endif

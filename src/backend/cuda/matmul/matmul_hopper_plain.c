@@ -11,8 +11,9 @@ enum { WARPGROUP = 128, MATMUL_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 1
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7 };
 
 /* Compile-time constants: `consumers` warpgroups, of 64 * `tiles` rows each, share a tile, or they
- * alternate, which hides most of the epilogue. A tile takes columns + overhead units of time (fit
- * to an H200, WIDEST also to an H100). `group`: rows of tiles that run column by column. */
+ * have tiles in turn (`alternate`), which hides most of the epilogue. A tile takes columns +
+ * overhead units of time (fit to an H200, WIDEST also to an H100). `group`: rows of tiles that run
+ * column by column. */
 struct tiling {
     int consumers, tiles, columns;
     bool alternate;
@@ -31,7 +32,7 @@ struct schedule {
     int64_t M, N, K; /* of the transposed output if `transposed` */
     int64_t tiles, blocks, group;
     bool transposed, split;
-    int parts; /* per block */
+    int parts; /* of tiles, per block */
 };
 
 static int rows_of(const struct tiling *t)

@@ -180,7 +180,8 @@ DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &
 }
 #endif
 
-/* Parts are stored in this order: the first part of each block's share, then each share's last. */
+/* Parts are stored in this order: the first part of each block's share, then the last part of each
+ * share. */
 DEVICE void store_part(float4 *part, const float (&sum)[TILES][COLUMNS / 2], bool first, int thread)
 {
     part += (i64)(blockIdx.x + (first ? 0 : gridDim.x)) * (QUADS * MULTIPLIERS) + thread;

@@ -15,7 +15,7 @@
 #define THREADS (LANES * GROUPS)
 
 /* A row stays in registers between its sums and its gradient, unless it is so long that dw and
- * dbias need them: then it is read again, from cache. */
+ * dbias need the registers: then the row is read again, from cache. */
 enum { HELD = LANES < 768 };
 struct held_row {
     raw x[STEPS], dy[STEPS];
@@ -45,7 +45,7 @@ struct dropout_args {
     u32 seed, site, step;
     int threshold;
 };
-/* dx of one row; also adds to the lane's sums. dx may be dy or more. */
+/* Computes dx of one row and adds to the lane's sums of dw and dbias. dx may be dy or more. */
 DEVICE void grad_row(const held_row &k, const row_in &in, const float *w, const row_out &out,
                      const dropout_args &by, sums &all)
 {

@@ -12,7 +12,8 @@ static bool is_whole(const struct type *x)
     return row_access(x->dtype, type_columns(x)) * dtype_size(x->dtype) == 16;
 }
 
-/* Up to 1024 columns, a warp per row; beyond, a block with 16 elements (few addresses) a thread. */
+/* A row of whole accesses and up to 1024 columns has one warp; other rows have 16 elements per
+ * thread, which need few addresses. */
 static int lanes_of(const struct type *x)
 {
     int64_t columns = type_columns(x);

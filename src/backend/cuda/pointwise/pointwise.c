@@ -62,7 +62,7 @@ BINARY(sub)
 BINARY(mul)
 BINARY(div)
 
-/* Operands of the same shape; the first of ACCUMULATE is its output. */
+/* Operands of the same shape. The first operand of ACCUMULATE is also its output. */
 static void same_shape(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = elements(c, l, "pointwise.cu", l->row->entry, PAIRS_PER_THREAD);
