@@ -228,8 +228,8 @@ struct backend_trace {
     void (*mark)(void *ctx, int mark);
     /* Waits for the device. */
     enum status (*end)(void *ctx, struct trace *ret, struct arena *a);
-    /* Record calls of the API only. They need no open device, so the recorded calls may include
-     * those that open it. No trace may begin in between. */
+    /* Record calls of the API only. These functions need no open device, so the recorded calls may
+     * include the calls that open a device. No trace may begin in between. */
     enum status (*calls_begin)(void);
     enum status (*calls_end)(struct trace *ret, struct arena *a);
     /* Begins or ends the range that a profiler attached to this process records. */
@@ -287,7 +287,7 @@ struct device {
     const struct backend *backend;
     int number;
 };
-/* The backend of that name ("cpu", "null"); NULL if there is none. */
+/* The backend with this name ("cpu", "null"); NULL if there is none. */
 const struct backend *backend_find(const char *name);
 /* The target of a device, which need not be open; TARGET_ANY: of the first device, or the default
  * target if there is none. A failure states why there is no such device. */

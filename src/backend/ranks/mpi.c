@@ -118,7 +118,7 @@ struct waiting {
     bool patient;              /* no timeout: waits for a message of rank 0 (COLLECTIVE_TELL) */
     bool said;                 /* this rank has told the others that it waits */
     int64_t start_ns, look_ns; /* the start of the wait; the time of the next look */
-    MPI_Request *late;         /* the messages that say so, one for each other rank */
+    MPI_Request *late;         /* requests of these messages, one for each other rank */
 };
 
 struct mpi_link {
@@ -374,8 +374,8 @@ static enum status run(void *link, struct collective_call *c)
     return ST_OK;
 }
 
-/* Sends the failure message to all other ranks. What they have not received after a second is lost
- * when this process ends. */
+/* Sends the failure message to all other ranks. A message that has not been received after a second
+ * is lost when this process ends. */
 static void fail_others(void *link, enum status st)
 {
     struct mpi_link *l = link;

@@ -37,8 +37,8 @@ struct tile_matmul {
 };
 void VEC(tile_matmul)(const struct tile_matmul *p);
 
-/* Each thread calls tile_begin before its first matmul of a call, which configures the tile
- * registers, and tile_end after the last, which releases them for other libraries. */
+/* Each thread calls tile_begin before its first matmul of a call and tile_end after its last.
+ * tile_begin configures the tile registers; tile_end releases them for other libraries. */
 void VEC(tile_begin)(void);
 void VEC(tile_end)(void);
 /* The AMX unit goes to sleep after about half a microsecond without work and takes a quarter of a

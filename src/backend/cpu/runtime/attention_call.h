@@ -39,9 +39,9 @@ int attention_threads(const struct kernel_call *c);
 
 /* Sets the schedule of the next OpenMP loop with schedule(runtime). The loop goes through `heads`
  * heads in order, or `heads` is 0 because no thread takes whole heads. If equal shares of heads
- * balance the load, each thread gets neighbouring heads. Their rows are the ones that the thread
- * also processes in the kernels before and after, so they are in its cache (this halves the time in
- * small models). Otherwise each item goes to the next free thread. */
+ * balance the load, each thread gets neighbouring heads. The thread also processes the rows of
+ * these heads in the kernels before and after, so the rows are in its cache (this halves the time
+ * in small models). Otherwise each item goes to the next free thread. */
 void attention_schedule(int64_t heads, int threads);
 
 /* For the backward pass: true if each thread should take whole groups of heads (5 matmuls for each

@@ -1,4 +1,4 @@
-/* common.h - what the kernels in this folder share. */
+/* common.h - definitions that the kernels of this folder share. */
 #ifndef BACKEND_CPU_VECTOR_COMMON_H
 #define BACKEND_CPU_VECTOR_COMMON_H
 

@@ -1,6 +1,6 @@
 /* Rotary position embeddings: columns 2i and 2i+1 of a head are rotated by an angle, whose
  * cosine and sine are neighbours in the table. A vector holds whole pairs: y = x c + swapped(x)
- * s, where s is negative for the first of a pair. */
+ * s, where s is negative for the first column of a pair. */
 #include "backend/cpu/vector/act.h"
 
 #define OF_PAIR(lane, s) (((lane) & ~1) + (s))

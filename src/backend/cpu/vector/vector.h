@@ -1,10 +1,10 @@
 /* vector.h - arithmetic on vectors of W floats, for any instruction set.
  *
  * Sources in this folder are compiled once for each instruction set, with a matching -march and
- * with ISA defined to its name; VEC() appends the name to every symbol with external linkage. They
- * use the vector types of gcc and clang, whose operators work lane by lane; this header adds the
- * operations that these types lack. If VEC_PLAIN is defined, this header uses plain C, for all
- * other processors.
+ * with ISA defined to its name; VEC() appends the name to every symbol with external linkage. The
+ * sources use the vector types of gcc and clang, whose operators work lane by lane; this header
+ * adds the operations that these types lack. If VEC_PLAIN is defined, this header uses plain C, for
+ * all other processors.
  *
  * The functions propagate NaN; vf_max and vf_min do so only for a NaN in the second operand. */
 #ifndef BACKEND_CPU_VECTOR_VECTOR_H

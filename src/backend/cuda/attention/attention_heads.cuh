@@ -7,8 +7,8 @@
 #include "mma.cuh"
 
 /* PARTS: what a launch of a kernel over keys computes. Registers cannot hold both dk and dv of
- * heads over 128. For these heads one launch computes dv with 2 matmuls and one computes dk with 3,
- * instead of one launch with 4. */
+ * heads over 128. For these heads one launch computes dv with 2 matmuls and another launch computes
+ * dk with 3, instead of one launch with 4 matmuls. */
 enum { DKV, DV, DK };
 
 /* The number KV of key heads and of value heads; a row of packed q, k, v has (GROUP + 2) KV heads.

@@ -30,8 +30,9 @@ struct cuda_tensor attention_tensor(const struct attention_shape *s, int64_t hea
 /* Shared memory, in bytes, of a block of attention_f32_wide.cuh that owns `rows` rows of `own`
  * tensors (1 in forward, 2 in backward), with a buffer of scores for each. */
 int64_t attention_wide_bytes(const struct attention_shape *s, int rows, int own);
-/* The rows of such a block, 128, 64 or 32: the most that shared memory and registers hold, or fewer
- * if there would be fewer blocks than SMs. `heads`: of one sequence. 0: no block fits. */
+/* The number of rows of such a block, 128, 64 or 32: the most that shared memory and registers
+ * hold, or fewer if there would be fewer blocks than SMs; 0 if no block fits. `heads`: heads of one
+ * sequence. */
 int attention_wide_rows(const struct kernel_call *c, const struct attention_shape *s, int64_t heads,
                         int own);
 

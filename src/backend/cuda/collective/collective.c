@@ -25,7 +25,7 @@ struct rank_call {
     CUfunction sum; /* NULL: the collective only copies */
 };
 
-/* --- what the communicator launches ----------------------------------------------------------- */
+/* --- the functions of struct collective_memory, which the communicator calls ------------------ */
 
 static enum status follow(void *call, void *other)
 {

@@ -167,8 +167,8 @@ template <int N, typename T> DEVICE void store(T *p, const floats<N> &f)
     }
 }
 
-/* Sums and maxima over a warp or a block; every thread of it gets the result. The order of
- * additions is always the same. */
+/* Sums and maxima over a warp or a block. Every thread of the warp or block gets the result. The
+ * order of additions is always the same. */
 DEVICE float warp_sum(float a)
 {
     UNROLL for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);

@@ -46,7 +46,8 @@ template <int SWIZZLE = SWIZZLE_128B> DEVICE u32 panel_chunk(int row, int c)
     return (u32)(row * CHUNKS + (c ^ (row / (8 / CHUNKS) & (CHUNKS - 1)))) * 16;
 }
 
-/* Required before the first wgmma, and after other instructions touched its registers. */
+/* Required before the first wgmma, and after other instructions accessed the registers of a wgmma.
+ */
 DEVICE void wgmma_fence()
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -60,8 +61,8 @@ template <int N> DEVICE void wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
-/* A barrier for the compiler: reads and writes of d stay on their side of it. The compiler does not
- * know that wgmma is asynchronous and could read d before the wait. */
+/* A barrier for the compiler: reads and writes of d stay on their side of the barrier. The compiler
+ * does not know that wgmma is asynchronous and could read d before the wait. */
 template <int N> DEVICE void wgmma_hold(float (&d)[N])
 {
     UNROLL for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");

@@ -141,7 +141,7 @@ void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "C", type_columns(&c->out_type[0]));
 }
 
-/* Warps of a block of embed_few.cu, each with its own table in shared memory; 0: too few of them
+/* Warps of a block of embed_few.cu, each with its own table in shared memory; 0: too few tables
  * fit. As in the kernel, a block has 64 columns, and the table one extra row. */
 enum { WIDE = 64, FEW_WARPS = 3, MOST_WARPS = 12, PART_ADDERS = 128 };
 static int few_warps(const struct kernel_call *c)

@@ -103,7 +103,8 @@ embed_order(const int *ids, int *list, int *order, int *keys, int *start, int n,
     }
     collect(ids, list, base + mine, first, last, low, width);
     __syncthreads();
-    /* Counts each id in this warp's share of the list, then computes where its first one goes. */
+    /* Counts each id in this warp's share of the list, then computes where the first index of the
+     * id goes. */
     const int from = base + (int)((i64)hits * warp / SORT_WARPS),
               to = base + (int)((i64)hits * (warp + 1) / SORT_WARPS);
     for (int j = from; j < to; j += WARP) {
@@ -151,8 +152,9 @@ template <int M> DEVICE void store_last(float *p, const floats<M> &a)
         store<M>(p, a);
 }
 
-/* Sums chunk `chunk` for M columns per thread of a stripe. part (chunks,2,C): the sum of an id that
- * started before the chunk and, if different, of one that continues after it. */
+/* Sums chunk `chunk` for M columns per thread of a stripe. part (chunks,2,C): the sum of the id
+ * that started before the chunk and, if this is another id, the sum of the id that continues after
+ * the chunk. */
 template <int M>
 DEVICE void chunk_sums(const int *order, const int *keys, const T_X *__restrict__ dy,
                        const float *onto, float *table, float *part, int chunk, int stripe,

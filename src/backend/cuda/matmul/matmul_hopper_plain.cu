@@ -242,7 +242,8 @@ DEVICE void prepare(u32 base)
 
 /* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TRANSPOSED, 64 columns, DEPTH rows; of b_map
  * 64 columns, DEPTH rows, or, with B_TRANSPOSED, DEPTH columns, COLUMNS rows; of y_map CHUNK
- * columns, 16 rows. `part` has two tiles of floats per block, or one if shares end with tiles. */
+ * columns, 16 rows. `part` has two tiles of floats per block, or one tile if every share ends where
+ * a tile ends. */
 KERNEL_MIN(THREADS, 1)
 matmul_plain(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
 #if PANELS

@@ -39,7 +39,7 @@ DEVICE eight read_slot(u32 at)
     load_shared_16(r.w, at);
     return r;
 }
-/* One group of copies, which is empty if there is no such row. */
+/* Starts one group of copies, which is empty if there is no row number `row`. */
 DEVICE void prefetch(prefetched &c, int stage, const inputs &in, i64 row, i64 rows)
 {
     if (row < rows) {

@@ -5,7 +5,8 @@
  * A module is one source with one set of constants. Planning requests modules; the first use of a
  * function compiles all modules requested so far, in parallel on all threads. Compiled modules are
  * files in ~/.cache/strobe/kernels, named by the SHA-256 of source, headers, options, architecture
- * and compiler. Each file contains the SHA-256 of its content; on a mismatch it is recompiled. */
+ * and compiler. Each file contains the SHA-256 of its content; on a mismatch the module is compiled
+ * again. */
 #ifndef BACKEND_CUDA_RUNTIME_JIT_H
 #define BACKEND_CUDA_RUNTIME_JIT_H
 

@@ -6,9 +6,9 @@
  * threads form a grid of 16 x 16, (x, y); a warp has LANES_X values of x. A thread has the R own
  * rows y + 16i, for scores the other rows x + 16j, for sums the columns 64c + 4x ... 64c + 4x + 3.
  * It has 8 to 21 FMAs per 16-byte read of shared memory, and the reads of a warp have no bank
- * conflicts. Scores reach add_sums through shared memory, as (others, own), with own row y + 16i at
- * R y + i. Constants: HEAD_SIZE (a multiple of 4; columns up to WIDTH are zeros), OWN_ROWS 32, 64
- * or 128, LANES_X 8 or 16. */
+ * conflicts. Scores reach add_sums through shared memory, as (other rows, own rows), with own row y
+ * + 16i at R y + i. Constants: HEAD_SIZE (a multiple of 4; columns up to WIDTH are zeros), OWN_ROWS
+ * 32, 64 or 128, LANES_X 8 or 16. */
 #pragma once
 #include "mma.cuh"
 
@@ -16,7 +16,7 @@ enum {
     D = HEAD_SIZE, OWN = OWN_ROWS,
     R = OWN / 16, THREADS = 256,
     TILE = 64,
-    EACH = TILE / 16,          /* others of a thread */
+    EACH = TILE / 16,          /* other rows of a thread */
     SLICE = 64,                /* columns */
     PARTS = (D + SLICE - 1) / SLICE, /* slices of columns */
     WIDTH = PARTS * SLICE,
@@ -67,8 +67,8 @@ DEVICE void next_slice()
     __syncthreads();
 }
 
-/* Lanes that differ only in bit 0 read the same other rows; lanes that differ only in bit 1 read
- * the same own rows. So the 16-byte reads of a warp's lanes are merged. */
+/* Lanes that differ only in bit 0 read the same rows of the other side; lanes that differ only in
+ * bit 1 read the same own rows. So the 16-byte reads of a warp's lanes are merged. */
 DEVICE int lane_x()
 {
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;

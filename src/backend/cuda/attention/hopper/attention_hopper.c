@@ -10,7 +10,8 @@ enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512 };
 
 /* consumers: warpgroups with 64 rows each; keys: of a tile; stages, v_stages: tiles of keys and of
  * values in shared memory; slots: items whose queries are in shared memory; turns: warpgroups issue
- * wgmma in turn; all: equal items of all heads are adjacent, not only of heads that fit into L2. */
+ * wgmma in turn; all: items of equal length are adjacent for all heads, not only for heads that fit
+ * into L2. */
 struct tile {
     int consumers, keys, stages, v_stages, slots, turns;
     bool all;

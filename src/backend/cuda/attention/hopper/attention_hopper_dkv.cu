@@ -130,7 +130,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
 /* State of a warpgroup: a tile of queries of a head, and its stage. */
 struct position {
     ring<STAGES> at;
-    ring<DY_STAGES> dy; /* PARTS != DKV: of the next tile whose dY is needed */
+    ring<DY_STAGES> dy; /* if PARTS != DKV: the stage of the next dY that is needed */
     int tile, member, before; /* stage of the previous tile; -1 at the item's first tile */
 };
 /* Starts S of the tile at a stage. */

@@ -73,7 +73,8 @@ DEVICE u32 rows_barrier(u32 barriers, int group, int stage)
 {
     return barriers + 8 * (stage * CONSUMERS + group);
 }
-/* Loads rows `first` ... of one kind (0: Q, 1: dY, 2: y) once the stage's old rows are read. */
+/* Loads OWN rows from `first` on of one kind (0: Q, 1: dY, 2: y), once the earlier rows in this
+ * stage have been read. */
 DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group,
                      const tensor_map *map, int h, int first, int b)
 {

@@ -33,7 +33,8 @@
 static_assert(D == 64 || D == 128, "dQ is not divided for this head size");
 
 enum {
-    /* Tiles come in pairs, one for each warpgroup; selects other code, too, as registers allow. */
+    /* Tiles come in pairs, one tile for each warpgroup. PAIRS also selects code for which only
+     * heads of 64 leave enough registers. */
     PAIRS = D == 64, PARTS = PAIRS ? 2 : 1,
     SLOTS = 2, /* for dS: of a pair's tiles, or of a tile and the previous one */
     PIECES = D / 64, PIECE = 64 * 64, BLOCK_BYTES = CONSUMERS * OWN_BYTES,
@@ -473,9 +474,9 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, position &p)
     begin_tile_keys(dk, e, p);
     last_queries(dq, dk, dv, p, p.ds.stage ^ 1);
 }
-/* Processes an item's tiles. No wgmma whose sums a loop reads may be in flight between its
- * iterations, or the compiler would wait for every wgmma. Arrays that are overwritten are local to
- * loops, which frees registers. */
+/* Processes an item's tiles. No wgmma whose sums a loop reads may be in flight between the
+ * iterations of the loop, because the compiler would then wait for every wgmma. Arrays that are
+ * overwritten are local to loops, which frees registers. */
 DEVICE void walk(sums &dk, sums &dv, position &p, u32 values_full, int phase)
 {
     scores s;

@@ -11,7 +11,7 @@
 /* As in the kernels. */
 enum { WARPGROUP = 128, OWN = 64, STATS = 64, ALIGN = 1024, BARRIERS = 512, SUMS_THREADS = 256 };
 
-/* Names as in the kernels; others: V_STAGES or DY_STAGES. */
+/* The names are those of the kernels' constants; `others` is V_STAGES or DY_STAGES. */
 struct layout {
     int consumers, tile, stages, others, item_stages, ahead, late;
 };
@@ -208,7 +208,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
  *   64, 5 stages: 7536, 5901, 5115, 4641
  *   128:          13630 (10986), 9947 (9526), 8334 (8876), 7224 (8675) */
 struct sums_layout {
-    int head, stages, item_stages, pairs; /* pairs: tiles of a pair; others as in the kernel */
+    int head, stages, item_stages, pairs; /* pairs: tiles of a pair; else as in the kernel */
     /* Items of a head that run concurrently and share the head's rows and sums in L2. */
     int ranks;
     int64_t T; /* the variant is faster than wgmma from this length on, causal */

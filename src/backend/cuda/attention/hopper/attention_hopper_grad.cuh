@@ -16,7 +16,7 @@
 
 enum {
     D = HEAD_SIZE,
-    WIDE = D > 128, /* registers hold the sums of one gradient only, shared memory few tiles */
+    WIDE = D > 128, /* registers hold the sums of only one gradient; shared memory, few tiles */
     M = 1, /* for attention_heads.cuh */
     PANEL = D % 64 == 0 ? 64 : D % 32 == 0 ? 32 : 16, /* columns */
     SWIZZLE = PANEL == 64 ? SWIZZLE_128B : PANEL == 32 ? SWIZZLE_64B : SWIZZLE_32B,

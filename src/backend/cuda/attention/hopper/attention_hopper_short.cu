@@ -19,7 +19,7 @@ enum {
     PITCH = 2 * HEAD, TILE_BYTES = KEYS * PITCH,
     QUERIES = 0, VALUES_OF, KEYS_OF, PARTS, /* of a strip; its output overwrites its queries */
     HEAD_BYTES = TILES * PARTS * TILE_BYTES, AT_BARRIERS = 2 * HEAD_BYTES,
-    FULL = AT_BARRIERS, /* of each strip, of even heads and odd ones */
+    FULL = AT_BARRIERS, /* one for each strip of even heads and of odd heads */
     FREE = FULL + 8 * 2 * TILES,
     CONSUMER_REGISTERS = 112, PRODUCER_REGISTERS = 32,
 };

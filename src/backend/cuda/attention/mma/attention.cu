@@ -299,7 +299,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
             r.o[m][n][0] = r.o[m][n][1] = r.o[m][n][2] = r.o[m][n][3] = 0;
     }
 
-    /* Keys before `last` are read; those before `unmasked` need no mask. */
+    /* Keys before `last` are read; keys before `unmasked` need no mask. */
     int last = CAUSAL ? min(T, row + ROWS * WARPS) : T;
     int unmasked = (CAUSAL ? min(T, row + 1) : T) / KEYS * KEYS;
     int key = (last - 1) / KEYS * KEYS;

@@ -8,7 +8,8 @@
 
 typedef float scores[M][2 * N][4]; /* 16M x 16N in the layout of mma_m16n8k16 */
 typedef float sums[M][D / 8][4];   /* 16M x D */
-/* A left operand 16M x D: its first KEPT steps are in registers, the others in shared memory. */
+/* A left operand 16M x D: its first KEPT steps are in registers, the other steps in shared memory.
+ */
 template <int KEPT> struct left_rows {
     u32 r[M][KEPT ? KEPT : 1][4];
 };

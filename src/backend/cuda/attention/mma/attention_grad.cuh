@@ -101,7 +101,7 @@ DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const 
 }
 
 /* Marks dropped probabilities by a negative sign, so that no separate mask is needed. pack_kept
- * turns them into zeros; the kept ones are scaled later. */
+ * turns negative probabilities into zeros; the kept probabilities are scaled later. */
 DEVICE void mark_dropped(scores &p, const drop_bytes &d, int threshold)
 {
     UNROLL for (int m = 0; m < M; m++)

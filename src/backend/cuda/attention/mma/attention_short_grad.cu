@@ -21,7 +21,7 @@
 
 enum {
     BLOCKS = 2, /* on an SM */
-    KEPT = 1,   /* columns / 16 of K and V in registers; all columns of Q and dY are there */
+    KEPT = 1,   /* columns / 16 of K and V in registers, which hold all columns of Q and dY */
     /* Shared memory after the two matrices: two strips a warp; log-sum-exp times log2 e, delta. */
     OWN_BYTES = OWN * ROW_BYTES,
     AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
