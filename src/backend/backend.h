@@ -25,7 +25,7 @@ struct device_facts {
     int memory_bits;     /* width of a GPU's memory; 0: unknown */
     /* What an SM of a GPU holds at once; 0: unknown. */
     int sm_threads, sm_blocks, sm_registers;
-    int64_t sm_shared_bytes; /* shared memory, at most; the rest of the same memory is L1 */
+    int64_t sm_shared_bytes; /* the most shared memory; the L1 cache has the rest of this memory */
 };
 
 /* A library that a backend opens at run time. */

@@ -5,7 +5,8 @@
 #include "backend/cpu/bf16/tile.h"
 
 /* 2^x with a relative error of 3e-6, 1/500 of the error of rounding to bf16; 0 for very negative x.
- * One instruction extracts the fraction of x, and one applies the integer part. */
+ * One instruction extracts the fraction of x, and another instruction scales by 2 to the integer
+ * part. */
 INLINE vf exp2_approx(vf x)
 {
     vf r = _mm512_reduce_ps(x, 0x09); /* x - floor(x) */

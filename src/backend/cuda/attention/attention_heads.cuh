@@ -1,7 +1,7 @@
 /* attention_heads.cuh - shared by the tensor-core attention backward kernels: a block's head, its
  * position in packed rows, dropout's bytes. Constants: HEAD_SIZE, GROUP, M. One call of
- * random_bytes serves two 16x16 blocks: the second block is below the first if M is 2, to its right
- * if M is 1. */
+ * random_bytes serves two 16x16 blocks: the second block is below the first if M is 2, and to the
+ * right of the first if M is 1. */
 #pragma once
 #include "attention_random.cuh"
 #include "mma.cuh"

@@ -2,8 +2,8 @@
  * backward, for mma.sync and wgmma, which all give a warp the same blocks of 16x16 elements.
  *
  * A Philox call returns the bytes of a 4x4 set (dropout_attention). Two lanes, 4 apart, share a
- * set. One of them makes the call for the first of two 16x16 blocks, the other for the second
- * block; then they exchange words. */
+ * set. One of these lanes makes the call for the first of two 16x16 blocks, and the other lane
+ * makes the call for the second block. Then the two lanes exchange words. */
 #pragma once
 #include "device.cuh"
 
@@ -12,7 +12,7 @@
 struct drop_bytes {
     u32 w[2][2];
 };
-/* The first block is (q16, k16); the second is the block below it (BELOW) or to its right. */
+/* The first block is (q16, k16). The second block is below the first (BELOW) or to its right. */
 template <bool ROWS_ARE_KEYS, bool BELOW>
 DEVICE drop_bytes random_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
 {

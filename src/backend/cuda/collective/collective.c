@@ -107,8 +107,8 @@ static enum status rank_call_of(const struct kernel_call *c, int launches, struc
 }
 
 /* Starts a collective of ranks that are processes, with NCCL, on the stream for collectives. The
- * event `mark` is recorded after the kernels that compute the data, then after the collective. All
- * of this may be captured. */
+ * event `mark` is recorded first after the kernels that compute the data, and again after the
+ * collective. These calls may be captured in a graph. */
 static enum status start_nccl(const struct kernel_call *c, enum collective what)
 {
     const struct cuda_driver *d = cuda_driver(NULL);

@@ -242,8 +242,9 @@ DEVICE words dropout_attention(u32 seed, u32 site, u32 step, u32 bh, u32 q16, u3
  * byte >= threshold, that is, where the element is kept. Let t be the threshold, less 128 if it is
  * above 128. (byte | 128) - t has its sign set where the lower seven bits are >= t, and no byte
  * borrows. With a threshold up to 128 the element is kept if this sign or the byte's own is set,
- * above 128 if both are. Both cases are the majority of these two signs and `carry`, which is all
- * ones or zero. `less` is t in each byte. */
+ * above 128 if both are. In both cases the result is the majority of these two signs and `carry`,
+ * which is all ones for thresholds up to 128 and zero for thresholds above. `less` is t in each
+ * byte. */
 DEVICE u32 dropout_kept(u32 bytes, u32 less, u32 carry)
 {
     u32 low = (bytes | 0x80808080u) - less;

@@ -10,9 +10,9 @@
  * element, 60 % of the peak). Misaligned rows (50257 columns) are as fast. Deterministic. */
 #include "rows.cuh"
 
-/* The first n elements of a row: `head` elements before the first aligned word of 16 bytes, `words`
- * such words, and the rest. `edges` counts the elements outside of words, fewer than 2 N; a lane
- * has one of them. */
+/* The first n elements of a row consist of `head` elements before the first aligned word of 16
+ * bytes, `words` such words, and elements after the last word. `edges` is the number of elements
+ * before the first and after the last word, fewer than 2 N; a lane has at most one such element. */
 struct run {
     enum { N = 16 / (int)sizeof(T_X) };
     int head, words, edges;

@@ -4,9 +4,10 @@
  *     matmul_parts       sums the parts, always in the same order
  *
  * a is (M,K) or, with A_TRANSPOSED, (K,M); b is (K,N) or, with B_TRANSPOSED, (N,K). One producer
- * thread loads STAGES of DEPTH of K by TMA. With ALTERNATE, each consumer warpgroup has every
- * second tile, as in matmul_hopper.cu; without, all consumers work on the same stage, each on its
- * rows.
+ * thread loads the operands by TMA into STAGES stages; a stage holds both operands for DEPTH values
+ * of the dimension K. With ALTERNATE, each consumer warpgroup has every second tile, as in
+ * matmul_hopper.cu. Without ALTERNATE, all consumers work on the same stage, and each consumer has
+ * its own rows.
  *
  * A block processes tile after tile or, with SPLIT, its share of all K steps of all tiles, so that
  * every SM has the same work however few the tiles are (Osama et al. 2023, "Stream-K"). If a block

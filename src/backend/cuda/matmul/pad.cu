@@ -1,11 +1,11 @@
 /* pad.cu - pads rows and removes the padding: matmuls are several times faster on rows of 16-byte
  * multiples.
  *
- * One matrix is dense, (rows,columns) of T_X with misaligned rows; the other has rows of `width`
- * elements, whole 16-byte words. Bound by memory: every element is read and written once. A thread
- * makes TIMES words of the result, each from two adjacent aligned words of the source; the next
- * thread reads the second of these words from cache. Words across the end of a row are copied
- * element by element. */
+ * The dense matrix has (rows,columns) elements of T_X, and its rows are misaligned. The padded
+ * matrix has rows of `width` elements, which are whole 16-byte words. Bound by memory: every
+ * element is read and written once. A thread makes TIMES words of the result, each from two
+ * adjacent aligned words of the source; the next thread reads the second of these words from cache.
+ * Words across the end of a row are copied element by element. */
 #include "device.cuh"
 
 #define THREADS 256

@@ -176,8 +176,8 @@ static const char *copy_name(uint8_t kind)
     }
 }
 
-/* CUPTI's structures only grow at their ends, so those of every version can be read as those of
- * CUDA 11.1. */
+/* New versions of CUPTI add fields only at the end of a structure, so the structures of every
+ * version can be read as the structures of CUDA 11.1. */
 static bool read_record(const CUpti_Activity *r, struct trace_record *ret)
 {
     switch ((int)r->kind) {

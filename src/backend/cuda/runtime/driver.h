@@ -70,9 +70,9 @@ enum status cuda_raise_shared(CUfunction f, int64_t bytes);
 
 /* The newest CUDA version that the driver supports, 13000 for 13.0; 0 without a driver. */
 int cuda_driver_version(void);
-/* `names` are a library's file names; the first is that of CUDA 13. Skips the first name if the
- * driver is older than CUDA 13: such a driver cannot load modules of a newer NVRTC or run a newer
- * cuBLASLt. */
+/* `names` are a library's file names; the first name is the name in CUDA 13. Skips the first name
+ * if the driver is older than CUDA 13: such a driver cannot load modules of a newer NVRTC or run a
+ * newer cuBLASLt. */
 const char *const *library_names(const char *const *names);
 /* Opens the first available library of `names` (NULL after the last) and fills n function pointers
  * in the order of `symbols`. Returns false, with the reason in ret_why, if no library can be opened

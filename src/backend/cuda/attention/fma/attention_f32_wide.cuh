@@ -60,7 +60,8 @@ DEVICE void copy_rows(float *stage, const float *rows, i64 pitch, int first, int
 {
     copy_block<SLICE_ROWS, WIDTH, WIDTH>(stage, rows, pitch, first + part * SLICE_ROWS, T, 0);
 }
-/* Waits for the older of two slices in flight. Then the stage of the slice before it is free. */
+/* Waits for the older of two slices in flight. When all threads have passed, no thread reads the
+ * previous slice any more, so its stage is free. */
 DEVICE void next_slice()
 {
     cp_async_wait<STAGES - 2>();
@@ -68,7 +69,7 @@ DEVICE void next_slice()
 }
 
 /* Lanes that differ only in bit 0 read the same rows of the other side; lanes that differ only in
- * bit 1 read the same own rows. So the 16-byte reads of a warp's lanes are merged. */
+ * bit 1 read the same own rows. The hardware merges such equal 16-byte reads of a warp's lanes. */
 DEVICE int lane_x()
 {
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;

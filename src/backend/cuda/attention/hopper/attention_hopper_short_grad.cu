@@ -43,7 +43,8 @@ enum {
     STATS_FULL = FULL + 2 * 8 * COPIES, /* of each strip */
     STEP_DONE = STATS_FULL + 8 * TILES, /* of each warpgroup, for even and for odd steps */
     FREE = STEP_DONE + 8 * 2 * CONSUMERS,
-    /* What is freed: Q of strip 1; Q and dY of strip 2; those of strip 3; all rows of a head. */
+    /* Barriers that report free slots: Q of strip 1; Q and dY of strip 2; Q and dY of strip 3; all
+     * rows of a head. */
     Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES,
     HELPERS = 3, /* warps */
     HELPER_REGISTERS = 88, WORKER_REGISTERS = 208,
@@ -342,8 +343,8 @@ DEVICE void begin(scores &s, const worker &o, const position &p)
                  slot_address(o.base, p.queries, QUERIES, p.n));
     wgmma_commit();
 }
-/* Processes a tile whose scores and random bytes are complete, and completes those of the next
- * tile. DQ: adds to dQ, too. */
+/* Processes a tile whose scores and random bytes are complete, and completes the scores and random
+ * bytes of the next tile. With DQ, also adds to dQ. */
 template <bool DQ>
 DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const worker &o,
                  const position &p, const position &next)

@@ -1,8 +1,8 @@
 /* attention_short_grad.cu - attention backward over at most ROWS rows, bf16, mma.sync.
  *
  * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). A head has two blocks.
- * One has the queries and dY in shared memory and computes dK and dV; the other has the keys and
- * values in shared memory and computes dQ:
+ * The first block has the queries and dY in shared memory and computes dK and dV. The second block
+ * has the keys and values in shared memory and computes dQ:
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dY, dK += dS^T Q;
  *     S = Q K^T, dP = dY V^T, dQ += dS K.
@@ -10,8 +10,9 @@
  * Strips are thin, 16 rows, so that sixteen warps of 128 registers share an SM: with eight warps
  * and strips of 32, each warp waited for its own instructions most of the time. Both strips of a
  * warp together have the same work in all warps (attention_short.cuh); once the head and its
- * statistics are loaded, warps do not wait for each other. S and dP are computed twice, 7 matmuls
- * instead of 5, but blocks share no sums: the same bits in every run. Both blocks compute delta.
+ * statistics are loaded, warps do not wait for each other. S and dP are computed twice, so there
+ * are 7 matmuls instead of 5, but blocks share no sums, so every run gives the same bits. Both
+ * blocks compute delta.
  *
  * Bound by the operands' shared-memory traffic (at T 256 and head size 64 about 4600 accesses of
  * 512 bytes a head; 7616 mma of 16x8x16) and by instructions. Reads and writes 8 HEAD_SIZE elements

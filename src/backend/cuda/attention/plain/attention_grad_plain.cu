@@ -1,8 +1,9 @@
 /* attention_grad_plain.cu - attention backward for every type and head size: the fallback.
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> delta (B,H,T), dqkv like qkv.
- * One warp for each row of each head (KV heads for keys and values). A lane has every 32nd element
- * of the row in registers. Bound by the caches, through which every warp reads the other rows. */
+ * Each row of each head has one warp; the rows of keys and values have KV heads. A lane has every
+ * 32nd element of the row in registers. Bound by the caches, through which every warp reads the
+ * other rows. */
 #include "device.cuh"
 
 typedef T_X element;
