@@ -154,8 +154,8 @@ static enum status read_failure(void)
     return fail((enum status)text[0], "%s", text + 1);
 }
 
-/* The state letter of a process in /proc/PID/stat, 'R' if it cannot be read; 0 if there is no such
- * process. */
+/* Returns the state letter of a process in /proc/PID/stat, 'R' if the file cannot be read, or 0 if
+ * there is no such process. */
 static char state_of(int64_t pid)
 {
     char path[64], text[512];
@@ -382,7 +382,7 @@ static void fail_others(void *link, enum status st)
     char name[160];
     const struct timespec pause = {.tv_nsec = 1000000};
     int done = 0;
-    if (l->failed) { /* another rank has sent a message or is lost; then rank 0 ends first */
+    if (l->failed) { /* another rank has failed or is lost; if it is lost, rank 0 ends first */
         if (l->lost > 0 && l->rank > 0) sleep(1);
         return;
     }

@@ -12,11 +12,11 @@ struct block {
     const union attr *attr;
     const void *a, *b; /* b of dropout is the step */
     void *y;
-    int64_t n, first; /* `first`: index of the first element in its tensor */
+    int64_t n, first; /* `first` is the index of the first element in its tensor */
 };
 typedef void (*block_fn)(const struct block *b);
 
-/* Block functions, indexed by operator. NULL: the table has no function for this operator. */
+/* Block functions, indexed by operator; NULL if the table has no function for an operator. */
 #define BLOCK_TABLES(act_isa)                           \
     extern const block_fn pointwise_blocks_##act_isa[]; \
     extern const block_fn gelu_blocks_##act_isa[];

@@ -56,7 +56,7 @@ INLINE void multiply(const float *a, const float *b, int64_t depth, vf (*sum)[2]
 }
 
 /* Computes WIDE columns of a tile, from column n on: multiplies all strips of A by one strip of B.
- * `first`: the sums start with the bias or 0, not with C. */
+ * If `first` is true, the sums start with the bias or 0, otherwise with C. */
 static void strips(const struct tile *t, const float *a, const float *b, int64_t n, int64_t depth,
                    bool first)
 {

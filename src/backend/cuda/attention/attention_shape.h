@@ -18,7 +18,7 @@ struct attention_shape {
     double divisor; /* of the scores */
 };
 
-/* Shape of a call whose input number `qkv` is (B,T,(H+2KV)D). */
+/* Returns the shape of a call whose input number `qkv` is (B,T,(H+2KV)D). */
 struct attention_shape attention_shape_of(const struct kernel_call *c, int qkv);
 /* The number of query heads whose keys and values together fill at most half of L2: whole groups of
  * heads, at least one group. */

@@ -24,7 +24,8 @@ DEVICE float2 floats_of(uint2 two)
     return make_float2(__uint_as_float(two.x), __uint_as_float(two.y));
 }
 
-/* Adds 32 rows of dy or, unless ALL, `left` rows. `mine`: byte offset of this lane's table row. */
+/* Adds 32 rows of dy or, unless ALL, `left` rows. `mine` is the byte offset of this lane's table
+ * row. */
 template <bool ALL> DEVICE void add_rows(u8 *table, const T_X *p, i64 pitch, int mine, int left)
 {
     UNROLL for (int half = 0; half < WARP; half += BATCH) {

@@ -55,8 +55,8 @@ DEVICE u32 lanes_below()
     return (1u << threadIdx.x % WARP) - 1;
 }
 
-/* Appends to `list`, from `at` on, the indices whose id is in low ... low + width - 1, in order;
- * this warp searches first ... last - 1. */
+/* A warp searches the indices first ... last - 1 and appends to `list`, from `at` on and in order,
+ * the indices whose id is in low ... low + width - 1. */
 DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, int last, int low,
                     int width)
 {

@@ -166,7 +166,8 @@ DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float fa
     if (lane_of_row() == 0 && (u32)target < (u32)vocab) dx[target] = to<T_X>(at_target);
 }
 
-/* The target's logit. An invalid target is not read; it gives NaN, which makes the loss NaN. */
+/* The target's logit. The logit of an invalid target is not read but is NaN, which makes the loss
+ * NaN. */
 DEVICE float logit_at(const T_X *x, int target, int vocab)
 {
     return (u32)target < (u32)vocab ? to_float(x[target]) : NAN_F;

@@ -217,7 +217,8 @@ static struct tuning_candidate *add_candidate(struct tuning_entry *e, const char
     return c;
 }
 
-/* The index of the fastest of the contenders from ... to-1; -1: none of them has run. */
+/* Returns the index of the fastest of the contenders from ... to-1, or -1 if none of these has run.
+ */
 static int fastest_of(const struct contender *c, int from, int to)
 {
     int best = -1;

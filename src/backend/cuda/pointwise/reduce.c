@@ -7,7 +7,7 @@ enum {
     SHORT_ROW = 2048, /* up to this length a row has one warp */
     LONG_ROW = 32768, /* from this length on a row has several blocks, if there are few rows */
     FEW_ROWS = 256,   /* at most this many rows are few */
-    PART = 8192,      /* a block of such a row has about this many elements or more */
+    PART = 8192,      /* a block of a long row has about this many elements or more */
 };
 
 /* --- rows --- */

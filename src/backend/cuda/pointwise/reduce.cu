@@ -2,7 +2,8 @@
  *
  * T_X: type of x (rows, n); column sums are float. Bound by memory: x is read once; the partial
  * results for a second launch are about 1 % of it. Sums are in float: a thread adds four vectors at
- * a time, each as a tree; then a tree over threads. Shapes and grid fix the order of additions. */
+ * a time, and the elements of a vector as a tree. Then the sums of the threads are added as a tree.
+ * Shapes and grid fix the order of additions. */
 #include "device.cuh"
 
 #define THREADS 256

@@ -1,7 +1,7 @@
 /* 8-bit operands of matmuls (quantize.cu). */
 #include "backend/cuda/cuda_kernels.h"
 
-/* As in quantize.cu: a warp has 16 rows of a tile. */
+/* These constants have the same values in quantize.cu. A warp has 16 rows of a tile. */
 enum { WARP = 32, COLUMNS = 64, ROWS = 16, WORD = 16 };
 
 static bool is_aligned(int64_t n)

@@ -25,7 +25,8 @@ static void default_target(struct target *t)
     snprintf(t->name, sizeof t->name, "NVIDIA H200");
 }
 
-/* The version of cuBLASLt, 130001; 0: it is missing, or needs a newer CUDA than the driver's. */
+/* Returns the version of cuBLASLt, such as 130001, or 0 if the library is missing or needs a newer
+ * CUDA than the driver supports. */
 static int64_t usable_library(const struct cuda_driver *d)
 {
     int driver = 0; /* 13000 of CUDA 13.0 */
@@ -101,7 +102,7 @@ int cuda_device_count(void)
     return devices;
 }
 
-/* 0: the driver does not report it. */
+/* Returns an attribute of the device, or 0 if the driver does not report the attribute. */
 static int attribute_of(CUdevice handle, CUdevice_attribute which)
 {
     int x = 0;

@@ -81,14 +81,15 @@ const char *const *library_names(const char *const *names);
 enum { LIBRARY_WHY = 256 };
 bool library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
                   char ret_why[LIBRARY_WHY]);
-/* Whether a library was opened, and why not; zeroed at first. */
+/* States whether a library was opened, and if not, why. All zeros at first. */
 struct library_state {
     atomic_bool tried;
     bool found;
     char why[LIBRARY_WHY];
 };
-/* Returns `table`, which the first call fills (library_open). NULL if the library is not available;
- * *ret_why (which may be NULL) then states why. `newest_by_driver`: apply library_names. */
+/* Returns `table`, which the first call fills (library_open). Returns NULL if the library is not
+ * available; *ret_why (which may be NULL) then states why. If `newest_by_driver` is true,
+ * library_names is applied to `names`. */
 void *library_table(struct library_state *l, const char *const *names, bool newest_by_driver,
                     const char *const *symbols, int n, void *table, const char **ret_why);
 

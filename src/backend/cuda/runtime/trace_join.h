@@ -20,10 +20,10 @@ enum { NO_REPLAY = -1 };
 struct trace_call {
     uint32_t call;
     int mark;
-    int replay; /* number of the replay in this trace, else NO_REPLAY */
+    int replay; /* number of the replay in this trace, or NO_REPLAY */
 };
 
-/* One replay of a graph: the marks of its activities; NULL: unknown. */
+/* One replay of a graph: the marks of its activities. `mark` is NULL if the marks are unknown. */
 struct trace_replay {
     const int *mark;
     int64_t activities;

@@ -5,13 +5,13 @@
 
 #include <math.h>
 
-/* As in attention_hopper.cu. */
+/* These constants have the same values in attention_hopper.cu. */
 enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512 };
 
-/* consumers: warpgroups with 64 rows each; keys: of a tile; stages, v_stages: tiles of keys and of
- * values in shared memory; slots: items whose queries are in shared memory; turns: warpgroups issue
- * wgmma in turn; all: items of equal length are adjacent for all heads, not only for heads that fit
- * into L2. */
+/* `consumers` is the number of warpgroups with 64 rows each, `keys` the number of keys in a tile.
+ * Shared memory holds `stages` tiles of keys, `v_stages` tiles of values and the queries of `slots`
+ * items. With `turns`, warpgroups issue wgmma in turn. With `all`, items of equal length are
+ * adjacent for all heads, not only for heads that fit into L2. */
 struct tile {
     int consumers, keys, stages, v_stages, slots, turns;
     bool all;

@@ -85,8 +85,8 @@ DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int 
         tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
-/* Called by one thread: loads a head's tiles of keys or VALUES. `begun`: the first tile is already
- * requested. */
+/* Loads a head's tiles of keys or, with VALUES, of values. One thread calls this. `begun` is true
+ * if the first tile is already requested. */
 template <bool VALUES>
 DEVICE void load_tiles(u32 base, ring &r, const tensor_map *map, int head, int b, int tiles,
                        bool begun)

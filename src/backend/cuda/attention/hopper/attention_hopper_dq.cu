@@ -23,8 +23,9 @@ enum {
     KINDS = WIDE ? 2 : 3,
     ITEM_BYTES = KINDS * BLOCK_BYTES, /* Q, dY, y; dQ overwrites y or, if WIDE, dY */
     AT_TILES = ITEM_STAGES * ITEM_BYTES, AT_BARRIERS = AT_TILES + (STAGES + V_STAGES) * TILE_BYTES,
-    /* Barriers of each warpgroup and stage. SEPARATE: a single stage, whose Q, dY and y are each
-     * released after the last use; otherwise Q_FULL and Y_FREE cover all three. */
+    /* Barriers of each warpgroup and stage. If SEPARATE, there is a single stage, and Q, dY and y
+     * each have their own barriers, because each is released after its last use. Otherwise Q_FULL
+     * and Y_FREE cover Q, dY and y together. */
     SEPARATE = ITEM_STAGES == 1, ROWS = 8 * CONSUMERS * ITEM_STAGES,
     Q_FULL = AT_BARRIERS, DY_FULL = Q_FULL + ROWS, Y_FULL = DY_FULL + ROWS,
     Q_FREE = Y_FULL + ROWS, DY_FREE = Q_FREE + ROWS, Y_FREE = DY_FREE + ROWS,
@@ -270,9 +271,10 @@ DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &a
     rows_by_rows(s, own.q, key_tile(base, at.stage));
 }
 
-/* Processes a tile of keys at the stage `at`. AHEAD: its S is complete on entry; if there is MORE,
- * the next tile's S is started, and complete at the end. LATE: dQ of the previous tile, at the
- * stage `before` (-1: none), may be in flight on entry, and dQ of this one at the end. */
+/* Processes a tile of keys at the stage `at`. With AHEAD, S of this tile is complete on entry. If
+ * there are MORE tiles, S of the next tile is started here and is complete at the end. With LATE,
+ * dQ of the previous tile, at the stage `before` (-1 if there is no previous tile), may be in
+ * flight on entry, and dQ of this tile may be in flight at the end. */
 template <bool MORE>
 DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring<STAGES> &at,
                  int &before, int tile)

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* As in the kernels. */
+/* These constants have the same values in the kernels. */
 enum { WARPGROUP = 128, OWN = 64, STATS = 64, ALIGN = 1024, BARRIERS = 512, SUMS_THREADS = 256 };
 
 /* The names are those of the kernels' constants; `others` is V_STAGES or DY_STAGES. */
@@ -208,7 +208,8 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
  *   64, 5 stages: 7536, 5901, 5115, 4641
  *   128:          13630 (10986), 9947 (9526), 8334 (8876), 7224 (8675) */
 struct sums_layout {
-    int head, stages, item_stages, pairs; /* pairs: tiles of a pair; else as in the kernel */
+    /* Constants of the kernel; `pairs` is the number of tiles of a pair. */
+    int head, stages, item_stages, pairs;
     /* Items of a head that run concurrently and share the head's rows and sums in L2. */
     int ranks;
     int64_t T; /* the variant is faster than wgmma from this length on, causal */

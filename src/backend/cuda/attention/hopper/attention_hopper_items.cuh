@@ -9,10 +9,12 @@
 #include "attention_hopper_counter.cuh"
 
 struct __align__(16) item {
-    /* Rows row ... end - 1; `row` may be negative. tiles: of keys; 0: there are no more items. */
+    /* The item has the rows row ... end - 1; `row` may be negative. `tiles` is the number of its
+     * tiles of keys, or 0 if there are no more items. */
     int b, h, row, end, tiles;
-    /* Bit masks of consumers. redo: those that repeat the item; 0: the first run, in which all take
-     * part. failed: those that must repeat the item. */
+    /* Bit masks of consumers. `redo` has the consumers that repeat the item; it is 0 in the first
+     * run, in which all consumers take part. `failed` collects the consumers that must repeat the
+     * item. */
     u32 redo, failed;
 };
 DEVICE int tiles_of(int rows, int T) /* tiles that the first `rows` rows see */
@@ -77,8 +79,8 @@ DEVICE void wait_slot(u32 base, int count)
 {
     mbarrier_wait(slot_of(base + ITEM_EMPTY, count), count / 2 % 2 ^ 1);
 }
-/* Passes on the block's item `count`: an item that failed, or else item n. If there is no item n,
- * waits until the previous item is done, because it may have failed. */
+/* Passes on the block's item `count`: an item that failed, or item n if none failed. If there is no
+ * item n, waits until the previous item is done, because it may have failed. */
 DEVICE void put_item(u32 base, int count, int &n, int T, int H, int BH, int group)
 {
     item *to = item_in_slot(count), *last = item_in_slot(count + 1);

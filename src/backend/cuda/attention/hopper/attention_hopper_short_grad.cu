@@ -304,7 +304,8 @@ DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums
     int row = o.thread / WARP * 16;
     if (o.thread % WARP == 0) tma_store(map, to + row * PITCH, 0, head, strip * TILE + row, b, 0);
 }
-/* Stores the sums in the bit mask `what`: 1 dQ of the strip `queries`, 2 dK and dV of `keys`. */
+/* Stores the sums that the bit mask `what` selects: 1 selects dQ of the strip `queries`, 2 selects
+ * dK and dV of the strip `keys`. */
 DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries, int keys, int H,
                   const sums &dq, const sums &dk, const sums &dv)
 {
