@@ -58,8 +58,8 @@ enum status cublaslt_check(cublasStatus_t s, const char *doing)
 {
     if (s == CUBLAS_STATUS_SUCCESS) return ST_OK;
     const struct cublaslt *t = cublaslt(NULL);
-    /* The status alone does not show whether the library or an earlier kernel failed, so the device
-     * is asked for earlier errors first. */
+    /* The status alone does not show whether the library or an earlier kernel failed, so errors
+     * of earlier kernels are checked first. */
     CUresult before = cuda_driver(NULL)->cuCtxSynchronize();
     if (fault_is(before)) return fault_fail(before);
     return fail(s == CUBLAS_STATUS_ALLOC_FAILED ? ST_MEMORY : ST_DEVICE, "cuBLASLt cannot %s: %s",

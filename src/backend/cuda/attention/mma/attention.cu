@@ -337,7 +337,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         }
         stage ^= 2 * TILE;
     }
-    /* No other warp reads this warp's rows of q, so y may overwrite them. bh is computed again,
+    /* No other warp reads this warp's rows of q, so y may overwrite them. bh is recomputed,
      * because that saves a register. */
     if (GROUP > 1) bh = position_of_block(opaque(T), BH, opaque(group)).bh;
     if (r.first < T)
