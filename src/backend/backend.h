@@ -25,7 +25,7 @@ struct device_facts {
     int memory_bits;     /* width of a GPU's memory; 0: unknown */
     /* What an SM of a GPU holds at once; 0: unknown. */
     int sm_threads, sm_blocks, sm_registers;
-    int64_t sm_shared_bytes; /* shared memory, at most; the rest of the same memory is L1 */
+    int64_t sm_shared_bytes; /* the most shared memory; the L1 cache has the rest of this memory */
 };
 
 /* A library that a backend opens at run time. */
@@ -39,12 +39,15 @@ struct device_library {
 
 /* The kernels of a backend. */
 struct backend_kernels {
-    /* The n-th row of the table that fits the call, best first; NULL: no more rows fit. */
+    /* Returns the n-th row of the table that fits the call, best first; NULL if no more rows fit.
+     */
     const struct kernel *(*find)(int op, const struct kernel_call *call, int n);
-    /* Row i of all built-in rows, whether or not this machine can run it; NULL after the last. */
+    /* Returns row i of all built-in rows, whether or not this machine can run the row; NULL after
+     * the last row. */
     const struct kernel *(*row)(int i);
-    /* Whether a fused operator is faster than the operators it replaces. The pass `fuse` (pass.h)
-     * asks this for operators that do not always gain. NULL: never. */
+    /* Returns true if a fused operator is faster than the operators that it replaces. The pass
+     * `fuse` (pass.h) calls this for operators that are not always faster. If the pointer is NULL,
+     * none of them is faster. */
     bool (*fusion_pays)(int op, const struct kernel_call *call);
     /* Measures the variants for this call (tuning.h) on an open device, with temporary memory. A
      * failure states why they could not be measured. NULL: this backend tunes nothing. */
@@ -136,9 +139,9 @@ struct kernel_shape {
     int64_t shared_bytes;
 };
 
-/* A launch of a planned call; all zeros: a library launches its own kernels. */
+/* A launch of a planned call. All members are zero if a library launches its own kernels. */
 struct planned_launch {
-    const char *text, *source, *options; /* source NULL: the built-in file `text` */
+    const char *text, *source, *options; /* source is NULL for the built-in file `text` */
     const char *entry;                   /* the kernel function; NULL: a library's kernel */
     struct kernel_shape shape;
     /* Set by `compile`; -1: unknown. */
@@ -223,13 +226,14 @@ struct backend_trace {
     /* Describes the library that traces need. Only a trace and this query open the library. */
     void (*library)(struct device_library *ret);
     enum status (*begin)(void *ctx);
-    /* Sets the mark, 0 or more, of everything this thread launches or captures from now on; -1: no
-     * mark, as at the start of a trace. The cost is negligible, and zero without a trace. */
+    /* Sets the mark, 0 or more, of everything that this thread launches or captures from now on; -1
+     * removes the mark. At the start of a trace there is no mark. The cost is negligible, and zero
+     * without a trace. */
     void (*mark)(void *ctx, int mark);
     /* Waits for the device. */
     enum status (*end)(void *ctx, struct trace *ret, struct arena *a);
-    /* Record calls of the API only. They need no open device, so the recorded calls may include
-     * those that open it. No trace may begin in between. */
+    /* Record calls of the API only. These functions need no open device, so the recorded calls may
+     * include the calls that open a device. No trace may begin in between. */
     enum status (*calls_begin)(void);
     enum status (*calls_end)(struct trace *ret, struct arena *a);
     /* Begins or ends the range that a profiler attached to this process records. */
@@ -287,14 +291,16 @@ struct device {
     const struct backend *backend;
     int number;
 };
-/* The backend of that name ("cpu", "null"); NULL if there is none. */
+/* The backend with this name ("cpu", "null"); NULL if there is none. */
 const struct backend *backend_find(const char *name);
-/* The target of a device, which need not be open; TARGET_ANY: of the first device, or the default
- * target if there is none. A failure states why there is no such device. */
+/* Returns the target of a device, which need not be open. For TARGET_ANY, returns the target of the
+ * first device, or the default target if there is no device. A failure states why the requested
+ * device does not exist. */
 enum status backend_target(const struct backend *b, int device, struct target *ret);
-/* Library i of the libraries that a backend opens, needed ones first; false after the last. */
+/* Returns library i of the libraries that a backend opens, needed libraries first; false after the
+ * last library. */
 bool backend_library_at(const struct backend *b, int i, struct device_library *ret);
-/* The library with this name; false: the backend opens no such library. */
+/* Returns the library with this name; false if the backend opens no such library. */
 bool backend_library(const struct backend *b, const char *name, struct device_library *ret);
 /* Backend i of the list; NULL after the last. */
 const struct backend *backend_at(int i);

@@ -44,6 +44,7 @@ struct kernel {
  * is `act`; if act is DT_COUNT, every a is f32 or every a is bf16. f is f32, b is bf16, i is int32
  * and 8 is an 8-bit float type. A call may have fewer tensors: the last letters are optional. */
 bool types_are(const struct kernel_call *c, enum dtype act, const char *in, const char *out);
+/* True if kernel k accepts the types and attributes of the call. */
 bool kernel_fits(const struct kernel *k, const struct kernel_call *c);
 
 #endif

@@ -3,7 +3,7 @@
 #ifdef HAVE_NVTX
 #include <nvtx3/nvToolsExt.h>
 
-/* The NVTX domain of this program; NULL if no profiler is attached. */
+/* Returns the NVTX domain of this program, or NULL if no profiler is attached. */
 static nvtxDomainHandle_t domain(void)
 {
     static nvtxDomainHandle_t handle;

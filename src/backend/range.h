@@ -1,5 +1,5 @@
 /* range.h - nested, named ranges of host time (NVTX), for an NVIDIA profiler attached to the
- * process, such as Nsight Systems. Without one, a range costs one pointer check. */
+ * process, such as Nsight Systems. Without a profiler, a range costs one pointer check. */
 #ifndef BACKEND_RANGE_H
 #define BACKEND_RANGE_H
 

@@ -17,9 +17,11 @@ enum throttle {
 
 /* Unknown values are -1. */
 struct device_sample {
-    /* Percent of the last sampling period (up to a second, set by the GPU) with work running. */
+    /* GPU: percent of the GPU's last sampling period (up to a second) in which a kernel ran. CPU:
+     * the CPU time of this process since the previous sample, in percent of what its threads could
+     * use. */
     double utilization;
-    /* Percent of that period in which the device's memory was read or written. */
+    /* Percent of the GPU's last sampling period in which its memory was read or written. */
     double memory_utilization;
     /* From hardware counters, in percent of the maximum, since the previous sample: SMs with work,
      * use of the tensor cores, memory bandwidth. */

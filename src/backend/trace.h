@@ -45,7 +45,7 @@ struct trace {
     int64_t dropped;   /* activities lost or without times, as the library's buffers were full */
     int64_t unmatched; /* activities that were recorded, but with unknown mark (-1) */
     const char *why;   /* a sentence about dropped and unmatched activities; NULL: none */
-    const char *by;    /* "CUPTI 13.0.1" */
+    const char *by;    /* the library that recorded the trace: "CUPTI 13.0.1" */
 };
 
 #endif

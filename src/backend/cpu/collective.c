@@ -1,4 +1,5 @@
-/* Collectives on host memory: the communicator runs them while later kernels run. */
+/* Kernels that start collectives on host memory and, for AWAIT, wait for one. The communicator runs
+ * the collectives in its own thread while later kernels run. */
 #include "backend/communicator.h"
 #include "backend/cpu/cpu_kernels.h"
 

@@ -11,7 +11,8 @@
 
 struct kernel_group {
     const struct kernel *const *tables;
-    /* The instruction set that the group needs. ISA_AUTO: a library, which obeys the limit. */
+    /* The instruction set that the group needs. ISA_AUTO marks a library: its kernels run unless
+     * the limit (base/isa.h) is ISA_PLAIN. */
     enum isa isa;
 };
 
@@ -22,7 +23,8 @@ extern const struct kernel collective_kernels[]; /* between ranks */
 extern const struct kernel *const ref_f32_tables[];
 extern const struct kernel *const ref_f64_tables[];
 
-/* The n-th row, best first, that accepts the call and runs on this CPU; NULL: no more. */
+/* The n-th row, best first, that accepts the call and whose instruction set the limit allows; NULL
+ * if there are no more such rows. */
 const struct kernel *cpu_kernel(int op, const struct kernel_call *call, int n);
 
 /* Row i of all groups; NULL after the last row. */

@@ -24,21 +24,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Compute capabilities: the oldest supported; the first with bf16 and TF32; with float8. */
+/* Compute capabilities: the oldest that is supported, the first with bf16 and TF32, and the first
+ * with float8. */
 enum { OLDEST_ARCH = 70, TENSOR_ARCH = 80, FLOAT8_ARCH = 89 };
 
 struct cuda_context {
     CUdevice handle;
     CUcontext primary;
-    CUstream stream;                   /* the selected one */
-    CUstream streams[BACKEND_STREAMS]; /* further ones are created when they are first selected */
+    CUstream stream;                   /* the selected stream, one of `streams` */
+    CUstream streams[BACKEND_STREAMS]; /* each is created when it is first selected */
     CUstream ranks;                    /* created by cuda_ranks_stream */
     struct nccl *nccl;                 /* created by cuda_ranks_nccl */
     int64_t launches;                  /* kernel launches so far */
     int64_t choosing_ns;               /* time for choosing algorithms of matmuls so far */
     struct {
         CUevent event;     /* created when it is first recorded */
-        int64_t downloads; /* begun before it */
+        int64_t downloads; /* deferred downloads begun before the event */
     } event[BACKEND_EVENTS];
     struct jit *jit;
     struct transfer *transfer;
@@ -170,7 +171,7 @@ static enum status cuda_select(void *context, int stream)
     return ST_OK;
 }
 
-/* Checks the device and its libraries, and opens everything except the tracer. */
+/* Checks the device and its libraries, and opens everything that is not created on first use. */
 static enum status open_parts(struct cuda_context *ctx, int number)
 {
     struct target device;
@@ -326,7 +327,8 @@ static struct transfer *transfer_of(void *context)
     return ((struct cuda_context *)context)->transfer;
 }
 
-/* What ranks do not compute, because one of them failed, is the better reason. */
+/* Ends a wait for the device that returned `st`. If another rank or NCCL failed during the wait,
+ * returns this failure instead, because it is the cause. */
 static enum status wait_end(void *context, enum status st)
 {
     enum status watched = nccl_wait_end(((struct cuda_context *)context)->nccl);
@@ -415,7 +417,7 @@ static enum status cuda_event_elapsed(void *context, int from, int to, double *r
     return ST_OK;
 }
 
-/* CUPTI serves one profiler. A profiler that receives our NVTX ranges already uses it. */
+/* CUPTI serves one profiler. A profiler that receives our NVTX ranges already uses CUPTI. */
 static enum status cuda_trace_begin(void *context)
 {
     struct cuda_context *ctx = context;

@@ -1,6 +1,8 @@
 #include "backend/cuda/cuda_kernels.h"
 
-/* THE table of the GPU's own kernels by family, best first; cuBLASLt's rows come before them. */
+/* THE table of Strobe's own GPU kernels, by family. Among rows of the same operator the best comes
+ * first. The rows of cuBLASLt come before this table. For some calls cuda_faster moves a row to the
+ * front. */
 static const struct cuda_row *const families[] = {
     attention_hopper_short_rows,
     attention_short_rows,
@@ -27,7 +29,7 @@ static const struct cuda_row *const families[] = {
     chain_rows,
 };
 
-/* Row i of all, NULL after the last. */
+/* Row i of cuBLASLt's rows and, after them, of the families; NULL after the last. */
 const struct kernel *cuda_row_at(int i)
 {
     for (const struct kernel *k = matmul_cublaslt_rows; k->run; k++)

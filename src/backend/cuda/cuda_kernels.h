@@ -17,7 +17,7 @@ extern const struct cuda_row rmsnorm_rows[];
 extern const struct cuda_row softmax_rows[];
 extern const struct cuda_row loss_rows[];
 extern const struct cuda_row optimizer_rows[];
-extern const struct cuda_row collective_rows[];             /* of ranks that share the GPU */
+extern const struct cuda_row collective_rows[]; /* between ranks, on one GPU or several */
 extern const struct cuda_row attention_hopper_short_rows[]; /* compute capability 9.0 only */
 extern const struct cuda_row attention_short_rows[];        /* heads that fit in shared memory */
 extern const struct cuda_row attention_hopper_rows[];       /* compute capability 9.0 only */

@@ -47,7 +47,8 @@ static void add_row(struct planned_call *p, const struct kernel *k, const struct
     }
 }
 
-/* Our kernels that copy a matmul's operands before the library runs, or its result afterwards. */
+/* Adds the launches of our kernels that copy a matmul's operands before the library runs, or its
+ * result afterwards. */
 static void add_copies(struct planned_call *p, const struct cuda_row *row, enum op op,
                        const struct kernel_call *c, struct arena *a)
 {

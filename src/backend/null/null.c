@@ -30,7 +30,7 @@ static const struct kernel *null_row(int i)
     return i < OP_COUNT ? &rows[i] : NULL;
 }
 
-/* The same as on the CPU, because this backend reproduces the plans of the CPU. */
+/* Answers as the CPU backend does, because the null backend reproduces the plans of the CPU. */
 static bool null_fusion_pays(int op, const struct kernel_call *)
 {
     return op == OP_GELU_BOTH;

@@ -1,7 +1,8 @@
 /* Ranks that are processes, joined by MPI, which is opened at run time.
  *
- * Calls do not block, so that a rank that waits for another can also notice what became of it: a
- * failure that it reports, a process of this machine that ended or was stopped, or no answer. */
+ * All calls that wait for other ranks are non-blocking ones, so that a waiting rank also notices
+ * why another rank does not come: the other rank reports a failure, or its process has ended or is
+ * stopped (visible on the same machine only), or it does not answer in time. */
 #include "backend/ranks/link.h"
 
 #include "base/str.h"
@@ -16,7 +17,7 @@ bool communicator_is_mpi(void)
            (getenv("PMIX_RANK") && slurm && strcmp(slurm, "1") != 0);
 }
 
-/* The first of these variables that is set, as a number; -1: none is. */
+/* The first of these environment variables that is set, as a number; -1 if none is set. */
 static int64_t number_of(const char *const *names)
 {
     while (*names && !getenv(*names)) names++;
@@ -54,7 +55,7 @@ int communicator_local_rank(void)
 #include <time.h>
 #include <unistd.h>
 
-/* THE list of MPI's functions that are used. */
+/* THE list of the MPI functions that Strobe calls. */
 /* clang-format off */
 #define FUNCTIONS(X)                                                                            \
     X(Init_thread) X(Finalize) X(Comm_rank) X(Comm_size) X(Iallreduce) X(Ireduce) X(Ibcast)     \
@@ -71,7 +72,7 @@ static struct {
     MPI_Op sum;
 } mpi;
 
-/* Open MPI's handles are addresses of objects in the library, those of others are numbers. */
+/* In Open MPI, handles are addresses of objects in the library; in other MPIs they are numbers. */
 static bool find_handles(void)
 {
 #ifdef OPEN_MPI
@@ -92,7 +93,7 @@ static bool find_handles(void)
 enum status communicator_find_mpi(void)
 {
     if (mpi.library) return ST_OK;
-    void *library = dlopen(MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL); /* its plugins need its symbols */
+    void *library = dlopen(MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL); /* for MPI's plugins */
     if (!library) return fail(ST_UNSUPPORTED, "MPI cannot be opened: %s", dlerror());
     mpi.library = library;
     bool all = find_handles();
@@ -106,7 +107,7 @@ enum status communicator_find_mpi(void)
 }
 
 enum { TAG_FAIL = 1, TAG_LATE = 2 };
-enum { FAILURE = 1 + sizeof(((struct failure *)NULL)->message) }; /* a status and a sentence */
+enum { FAILURE = 1 + sizeof(((struct failure *)NULL)->message) }; /* a status and a message */
 
 struct peer {
     char host[64];
@@ -114,20 +115,20 @@ struct peer {
 };
 
 struct waiting {
-    bool patient; /* for orders, as long as it takes */
-    bool said;    /* that it waits */
-    int64_t start_ns, look_ns;
-    MPI_Request *late;
+    bool patient;              /* no timeout: waits for a message of rank 0 (COLLECTIVE_TELL) */
+    bool said;                 /* this rank has told the others that it waits */
+    int64_t start_ns, look_ns; /* the start of the wait; the time of the next look */
+    MPI_Request *late;         /* requests of these messages, one for each other rank */
 };
 
 struct mpi_link {
     int rank, ranks;
     int64_t timeout_ns, calls;
-    bool failed;            /* MPI is left as it is: the process ends */
+    bool failed;            /* MPI is not finalized, because the process ends */
     int lost;               /* the rank that ended or did not answer; -1: none */
     struct peer *peer;      /* of each rank */
-    bool all_wait;          /* and found that out from outside */
-    struct waiting outside; /* for others, but not in a call */
+    bool all_wait;          /* fail_late found that all ranks wait */
+    struct waiting outside; /* a wait that is not in a collective (look_outside) */
 };
 
 /* --- what became of the other ranks ----------------------------------------------------------- */
@@ -139,7 +140,7 @@ static const char *name_of(const struct mpi_link *l, int rank, char buffer[160])
     return buffer;
 }
 
-/* A rank that failed has sent its status and its sentence. */
+/* Fails with the status and the message that a failed rank has sent; ST_OK if none has. */
 static enum status read_failure(void)
 {
     char text[FAILURE] = {0};
@@ -153,7 +154,8 @@ static enum status read_failure(void)
     return fail((enum status)text[0], "%s", text + 1);
 }
 
-/* The state of a process by /proc/PID/stat; 0: there is none. */
+/* Returns the state letter of a process in /proc/PID/stat, 'R' if the file cannot be read, or 0 if
+ * there is no such process. */
 static char state_of(int64_t pid)
 {
     char path[64], text[512];
@@ -179,7 +181,9 @@ static enum status check_processes(struct mpi_link *l, bool late)
     return ST_OK;
 }
 
-/* A rank that has ended may have sent its sentence, which MPI needs a moment to find. */
+/* Called when the process of a rank has ended or is stopped. The rank may have sent a message
+ * before, which MPI needs a moment to receive: waits 100 ms for such a message and then fails with
+ * it. Without one, keeps the failure of check_processes. */
 static enum status last_words(struct mpi_link *l)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -197,7 +201,7 @@ static enum status last_words(struct mpi_link *l)
     return st == ST_OK ? ST_DEVICE : st;
 }
 
-/* Tells all ranks that this one waits, and in which call. */
+/* Tells all other ranks that this rank waits, and in which call. */
 static void send_late(const struct mpi_link *l, MPI_Request *request)
 {
     for (int r = 0; r < l->ranks; r++)
@@ -205,7 +209,7 @@ static void send_late(const struct mpi_link *l, MPI_Request *request)
             mpi.Isend(&l->calls, sizeof l->calls, mpi.bytes, r, TAG_LATE, mpi.world, request++);
 }
 
-/* The first rank that did not say that it waits, too. */
+/* Fails with the name of the first rank that has not said that it waits in the same call. */
 static enum status fail_late(struct mpi_link *l)
 {
     char name[160];
@@ -297,7 +301,8 @@ static enum status all_reduce(struct mpi_link *l, const struct collective_call *
     return ST_OK;
 }
 
-/* One reduction for each shard: in place, a single call would move the result. */
+/* Makes one reduction for each shard: a single MPI_Reduce_scatter in place would store the result
+ * of every rank at the start of the buffer. */
 static enum status reduce_scatter(struct mpi_link *l, const struct collective_call *c)
 {
     for (int r = 0; r < l->ranks; r++) {
@@ -342,7 +347,7 @@ static enum status all_gather(struct mpi_link *l, const struct collective_call *
     }
     mpi.Iallgatherv(MPI_IN_PLACE, 0, mpi.floats, c->data, count, from, mpi.floats, mpi.world, &q);
     enum status st = wait_all(l, &q, 1, false);
-    if (st == ST_OK) free(count); /* else MPI may still read it */
+    if (st == ST_OK) free(count); /* after a failure MPI may still read `count` */
     return st;
 }
 
@@ -371,18 +376,19 @@ static enum status run(void *link, struct collective_call *c)
     return ST_OK;
 }
 
-/* Sends the sentence to all others; what is not taken within a second is lost with this process. */
+/* Sends the failure message to all other ranks. A message that has not been received after a second
+ * is lost when this process ends. */
 static void fail_others(void *link, enum status st)
 {
     struct mpi_link *l = link;
     char name[160];
     const struct timespec pause = {.tv_nsec = 1000000};
     int done = 0;
-    if (l->failed) { /* another rank has told all, or was lost: rank 0 sees that one first */
+    if (l->failed) { /* another rank has failed or is lost; if it is lost, rank 0 ends first */
         if (l->lost > 0 && l->rank > 0) sleep(1);
         return;
     }
-    MPI_Request *request = HEAP_NEW(MPI_Request, l->ranks); /* MPI may read both until the end */
+    MPI_Request *request = HEAP_NEW(MPI_Request, l->ranks); /* MPI may read it until the end */
     char *text = HEAP_NEW(char, FAILURE);
     l->failed = true;
     text[0] = (char)st;
@@ -403,13 +409,13 @@ static enum status look_outside(void *link, int64_t waited_ns)
     struct mpi_link *l = link;
     struct waiting *w = &l->outside;
     int64_t now_ns = clock_ns();
-    if (w->said && now_ns - waited_ns > w->start_ns + 1000000) w->said = false; /* another wait */
+    if (w->said && now_ns - waited_ns > w->start_ns + 1000000) w->said = false; /* a new wait */
     if (!w->said) {
         w->start_ns = now_ns - waited_ns;
         w->late = w->late ? w->late : HEAP_NEW(MPI_Request, l->ranks);
     }
     enum status st = look(l, w, now_ns);
-    l->failed |= st != ST_OK && !l->all_wait; /* else the others are told */
+    l->failed |= st != ST_OK && !l->all_wait; /* fail_others then tells all */
     return st;
 }
 
@@ -456,7 +462,7 @@ enum status communicator_open_mpi(struct communicator **ret)
     mpi.Comm_size(mpi.world, &l->ranks);
     l->peer = HEAP_NEW(struct peer, l->ranks);
     gethostname(own.host, sizeof own.host - 1);
-    for (int r = 0; r < l->ranks; r++) l->peer[r] = own; /* until all are known */
+    for (int r = 0; r < l->ranks; r++) l->peer[r] = own; /* until the others are known */
     struct peer *all = HEAP_NEW(struct peer, l->ranks);
     MPI_Request q;
     mpi.Iallgather(&own, sizeof own, mpi.bytes, all, sizeof own, mpi.bytes, mpi.world, &q);

@@ -1,4 +1,5 @@
-/* Ranks that are threads of one process: they meet, and each sums its share into all memories. */
+/* Ranks that are threads of one process. For each collective all ranks meet; then each rank does
+ * its part directly on the memories of all ranks. */
 #include "backend/ranks/link.h"
 
 #include "base/clock.h"
@@ -15,19 +16,19 @@ struct team {
     int64_t timeout_s;
     pthread_mutex_t mutex;
     pthread_cond_t met;
-    int64_t meetings; /* at which all have arrived */
-    int64_t met_ns;   /* the time of the last one */
-    int arrived;
-    int working;    /* ranks that may use the memory of others */
-    enum status st; /* of the first failure */
+    int64_t meetings; /* number of meetings at which all ranks have arrived */
+    int64_t met_ns;   /* when the last rank arrived at the latest of these meetings */
+    int arrived;      /* ranks that have arrived at the next meeting */
+    int working;      /* ranks that may use the memory of others */
+    enum status st;   /* of the first failure; ST_OK: there was none */
     struct failure why;
     struct member {
         struct team *team;
         int rank;
         bool here; /* it has arrived at the next meeting */
         struct collective_call call;
-        float **data;   /* of all ranks in this collective */
-        void **of_rank; /* likewise */
+        float **data;   /* of every rank in this collective */
+        void **of_rank; /* of every rank in this collective */
     } member[];
 };
 
@@ -56,8 +57,9 @@ static struct timespec after_timeout(const struct team *t)
     return end;
 }
 
-/* Returns when all ranks have arrived, who then may work on the memory of all, until they leave.
- * Orders are waited for as long as it takes. */
+/* Waits until all ranks have arrived. From then on each rank may work on the memory of all ranks,
+ * until it calls leave. Fails if a rank failed or does not arrive within timeout_s. A rank that
+ * waits for a message of rank 0 (COLLECTIVE_TELL) has no timeout. */
 static enum status meet(struct member *m)
 {
     struct team *t = m->team;
@@ -90,7 +92,7 @@ static enum status meet(struct member *m)
     return st;
 }
 
-/* Ends the work that a meeting began. */
+/* Says that this rank no longer works on the memory of others. */
 static void leave(struct team *t)
 {
     pthread_mutex_lock(&t->mutex);
@@ -125,7 +127,7 @@ static enum status copy_on_host(void *, float *to, const float *from, int64_t n)
     return ST_OK;
 }
 
-/* What was computed is there as soon as it is computed. */
+/* A function that computes on the host returns when its work is done, so no order is needed. */
 static enum status follow_on_host(void *, void *)
 {
     return ST_OK;
@@ -144,7 +146,7 @@ static const struct collective_memory *memory_of(const struct member *m)
     return m->call.memory ? m->call.memory : &host;
 }
 
-/* Elements first ... end - 1 of `from`, unless it is the same rank. */
+/* Copies elements first ... end - 1 from rank `from` to rank `to`, unless these are the same. */
 static enum status copy(struct member *m, int to, int from, int64_t first, int64_t end)
 {
     float **data = m->data;
@@ -158,7 +160,7 @@ static enum status sum(struct member *m, int64_t first, int64_t end, int to_firs
                              to_end);
 }
 
-/* The part of a collective that this rank does while all others are in it. */
+/* Does this rank's part of a collective, while all other ranks are in the same collective. */
 static enum status work(struct member *m)
 {
     struct team *t = m->team;
@@ -192,7 +194,7 @@ static enum status check_same(const struct member *m)
     return fail(ST_DEVICE, "rank %d is in another collective than rank 0", m->rank);
 }
 
-/* This rank's work on the device follows that of all, and the others can follow it. */
+/* Orders this rank's later work on the device behind the last mark of every rank. */
 static enum status follow_all(struct member *m)
 {
     for (int r = 0; r < m->team->ranks; r++)
@@ -213,7 +215,8 @@ static enum status do_part(struct member *m)
     return memory_of(m)->mark(m->call.of_rank);
 }
 
-/* After all have done their parts. The others may be in the next collective already. */
+/* Runs after all ranks have done their parts. Other ranks may already be in the next collective, so
+ * this function uses only the copies in m->of_rank. */
 static enum status end_part(struct member *m)
 {
     TRY(follow_all(m));
@@ -244,11 +247,12 @@ static enum status run(void *link, struct collective_call *c)
     struct member *m = link;
     m->call = *c;
     TRY(meet_and(m, do_part));
-    c->met_ns = m->team->met_ns; /* the next meeting waits for this rank */
+    c->met_ns = m->team->met_ns; /* still of this meeting: the next one needs this rank */
     return meet_and(m, end_part);
 }
 
-/* The caller may then release its memory: no rank works on it, unless one hangs. */
+/* After this call no other rank works on the caller's memory, so the caller may release the memory.
+ * The exception is a rank that hangs for longer than the timeout. */
 static void fail_others(void *link, enum status st)
 {
     struct member *m = link;
@@ -270,7 +274,7 @@ static void set_timeout(void *link, int64_t seconds)
     pthread_mutex_unlock(&t->mutex);
 }
 
-/* Threads end only with the process. */
+/* No rank is ever lost: threads end only with the process. */
 static int lost(void *)
 {
     return -1;

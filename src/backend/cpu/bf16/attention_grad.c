@@ -2,17 +2,18 @@
  *
  * dv = p' dy, dp = dy v, ds = p (dp' - delta), dq = ds k, dk = ds q (Dao, arXiv 2307.08691,
  * algorithm 2), where p' and dp' are p and dp after dropout and delta = rowsum(dy y). p' and ds
- * are rounded to bf16 for their matmuls; everything else is fp32. The scales of the scores and
- * of dropout are applied to the sums.
+ * are rounded to bf16 for their matmuls; all other intermediate results are fp32. The scale of the
+ * scores multiplies the sums dq and dk; the scale of dropout multiplies dp' and the sum dv.
  *
  * Blocks of scores are stored transposed: each row is a key. So the matmuls for dv and dk read p'
  * and ds directly. The matmul for dq reads interleaved pairs of rows of ds; its result is
  * transposed.
  *
  * If there are enough heads, each thread takes whole heads: every block is computed once, with 5
- * matmuls. Otherwise dk and dv are computed by tiles of keys and dq by tiles of queries, with 7
- * matmuls. Query heads that share keys follow one another, and dk, dv are summed over them. Each
- * sum has the same order in both cases, so the results are the same bit for bit. */
+ * matmuls. Otherwise an item of work is either KEYS keys, with their dk and dv, or KEYS queries,
+ * with their dq; every block is then computed twice, with 7 matmuls in all. Where query heads share
+ * keys, one item processes these heads one after another and sums dk and dv over them. Each sum has
+ * the same order in both cases, so the results are the same bit for bit. */
 #include "backend/cpu/bf16/keep_mask.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/score_grad.h"
@@ -31,7 +32,7 @@ enum { KEYS = 128, QUERIES = 128, PATCH = 4 };
 struct work {
     /* All queries of the part, as tiles. */
     void *q_transposed, *q_paired, *dy_transposed, *dy_paired;
-    float *lse, *delta; /* lse to the base 2 */
+    float *lse, *delta; /* lse is multiplied by log2(e) */
     float *dq;          /* transposed */
     /* The keys of a block. */
     void *k_rows, *v_rows, *k_transposed;
@@ -52,10 +53,11 @@ struct call {
     uint32_t step;
 };
 
-/* The work of one item: ranges of queries and keys, `heads` query heads from bh on, and which
- * gradients to compute. If `keys` is set, these are all the query heads that share the keys. */
+/* The work of one item: ranges of queries and keys, and `heads` query heads from bh on. If `keys`
+ * is set, the item computes dk and dv, and the heads are all query heads that share the keys. If
+ * `queries` is set, the item computes dq. q_first and k_first are multiples of 32. */
 struct part {
-    int64_t bh, heads, q_first, q_last, k_first, k_last; /* first: multiples of 32 */
+    int64_t bh, heads, q_first, q_last, k_first, k_last;
     bool keys, queries;
 };
 
@@ -172,7 +174,7 @@ static void make_mask(const struct call *c, struct work *w, const struct block *
     VEC(tile_keep_awake)();
 }
 
-/* Scores and dp, then p' and ds. */
+/* Computes the scores and dp of a patch, then p' and ds. */
 static void one_patch(const struct call *c, struct work *w, const struct part *part,
                       const struct block *b, const struct patch *at)
 {
@@ -216,7 +218,7 @@ static void one_patch(const struct call *c, struct work *w, const struct part *p
     }
 }
 
-/* Computes p' and ds of 32 keys and all queries of a block that see them. */
+/* Computes p' and ds of 32 keys of a block, for all queries of the block that see these keys. */
 static void one_group(const struct call *c, struct work *w, const struct part *part,
                       const struct block *b, int64_t key)
 {
@@ -236,7 +238,7 @@ static int64_t keys_at(const struct call *c, const struct part *part, int64_t k0
     return row / TILE_SIDE * tiles_of(c->s.D) * C_TILE_FLOATS;
 }
 
-/* Adds to dv and dk of 32 keys. */
+/* Adds the sums over the block's queries to dv and dk of 32 keys. */
 static void add_to_keys(const struct call *c, struct work *w, const struct part *part,
                         const struct block *b, int64_t row)
 {
@@ -260,7 +262,8 @@ static void add_to_keys(const struct call *c, struct work *w, const struct part 
     VEC(tile_matmul)(&sum);
 }
 
-/* Adds to dq of all queries of the block; queries on the diagonal see fewer keys. */
+/* Adds the sums over the block's keys to dq of all its queries; queries on the diagonal see fewer
+ * keys. */
 static void add_to_queries(const struct call *c, struct work *w, const struct part *part,
                            const struct block *b)
 {
@@ -318,7 +321,7 @@ static void write_queries(const struct call *c, struct work *w, const struct par
     }
 }
 
-/* One block of keys and all queries of a head that see it. */
+/* Processes one block of keys with all queries of the part, in head bh, that see these keys. */
 static void run_keys(const struct call *c, struct work *w, const struct part *part, int64_t bh,
                      int64_t k0, int64_t keys)
 {
@@ -358,7 +361,8 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
     for (int64_t i = 0; i < part->heads; i++) run_head(c, w, part, part->bh + i);
 }
 
-/* Item i if threads share heads: KEYS keys or KEYS queries of a head, the longest items first. */
+/* Item i if heads are divided among threads: KEYS keys of all query heads that share them, or KEYS
+ * queries of one head. The longest items come first. */
 static struct part shared_item(const struct heads *s, int64_t i)
 {
     int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = ceil_div(s->T, KEYS);

@@ -4,8 +4,9 @@
 void dropout_words_avx512(uint32_t word[4][16], const struct dropout *d, uint32_t step, int64_t bh,
                           int64_t q16, int64_t k16);
 
-/* word[i][a*4+b] holds bytes for the columns 2b, 2b+1, 2b+8, 2b+9 of row 2a, 2a+1, 2a+8, 2a+9 (i =
- * 0 ... 3). So a quarter of a register holds one row; only the order of its bytes must change. */
+/* word[i][a*4+b] holds bytes for the columns 2b, 2b+1, 2b+8, 2b+9 of row 2a, 2a+1, 2a+8, 2a+9 (for
+ * i = 0, 1, 2, 3). A quarter of a register therefore holds one row, and only the order of the row's
+ * bytes must be changed. */
 static void by_query(uint16_t *to, int64_t stride, const uint32_t word[4][16], __m512i threshold)
 {
     const __m512i order =
@@ -18,9 +19,9 @@ static void by_query(uint16_t *to, int64_t stride, const uint32_t word[4][16], _
     }
 }
 
-/* The same for the transposed block. First the words are regrouped: quarter a of register of_b[b]
- * holds word[0 ... 3][a*4+b]. Then each quarter is transposed as a 4 x 4 matrix of bytes, and the
- * register as a 4 x 4 matrix of words. */
+/* Like by_query, but for the transposed block. First the words are regrouped: quarter a of register
+ * of_b[b] holds word[0 ... 3][a*4+b]. Then each quarter is transposed as a 4 x 4 matrix of bytes.
+ * Finally the register is transposed as a 4 x 4 matrix of words. */
 static void by_key(uint16_t *to, int64_t stride, const uint32_t word[4][16], __m512i threshold)
 {
     const __m512i square =

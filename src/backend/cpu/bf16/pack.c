@@ -32,7 +32,7 @@ INLINE void transpose(__m512i x[16])
         y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
         y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
     }
-    /* x[4g+j]: quarter q holds lane 4q+j of rows 4g ... 4g+3 */
+    /* Now quarter q of x[4g+j] holds lane 4q+j of rows 4g ... 4g+3. */
 #pragma GCC unroll 4
     for (int i = 0; i < 16; i += 4)
 #pragma GCC unroll 2
@@ -62,7 +62,8 @@ INLINE void store_rows(char *to, const __m512i x[16])
     for (int i = 0; i < 16; i++) _mm512_store_si512(to + i * 64, x[i]);
 }
 
-/* Interleaves two rows of 32 bf16 into pairs (VNNI): columns 0 to 15 `left`, 16 to 31 `right`. */
+/* Interleaves two rows of 32 bf16 into pairs (VNNI). *left receives columns 0 to 15, *right columns
+ * 16 to 31. */
 INLINE void pair(__m512i even, __m512i odd, __m512i *left, __m512i *right)
 {
     const __m512i spread = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
@@ -149,7 +150,8 @@ void VEC(unpack_rows)(const struct pack_target *t, const float *from, const floa
     }
 }
 
-/* Writes columns 32d to 32d+31 of 16 rows. */
+/* Writes columns 32d to 32d+31 of 16 rows of the target. `from` holds the transposed matrix in
+ * tiles of fp32. */
 static void write_transposed(const struct pack_target *t, const float *from, int64_t tiles_across,
                              int64_t row, int64_t d, float factor)
 {

@@ -37,11 +37,11 @@ struct pack_target {
     bf16 *at;
     int64_t stride, rows, columns;
 };
-/* Tile (r, c) of `from` is number r * tiles_of(columns) + c; rows are multiplied by factors. */
+/* Tile (r, c) of `from` is number r * tiles_of(columns) + c; row i is multiplied by factor[i]. */
 void VEC(unpack_rows)(const struct pack_target *t, const float *from, const float *factor);
-/* The same for transposed tiles: tile (column/16, row/16) is number column/16 * tiles_across +
- * row/16, and its row i has column i of 16 rows. In each block of 32 rows, lane `lane` of tile
- * `half` is row pack_row_of(half, lane). */
+/* Writes transposed tiles to the rows of t, multiplied by `factor`: tile (column/16, row/16) is
+ * number column/16 * tiles_across + row/16, and its row i has column i of 16 rows. In each block of
+ * 32 rows, lane `lane` of tile `half` is row pack_row_of(half, lane). */
 void VEC(unpack_transposed)(const struct pack_target *t, const float *from, int64_t tiles_across,
                             float factor);
 

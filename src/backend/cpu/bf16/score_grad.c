@@ -2,7 +2,7 @@
 
 #include "backend/cpu/bf16/softmax.h"
 
-/* 32 queries against one key. */
+/* p and ds of 32 queries and one key. */
 struct key_row {
     vf p[2], ds[2];
 };
@@ -25,7 +25,7 @@ INLINE struct key_row one_key(const struct score_block *b, int k, const bool dro
     return l;
 }
 
-/* `edge`: the mask or the end of the keys excludes some elements. */
+/* `edge` is true if the mask or the end of the keys excludes some elements. */
 INLINE void gradients(const struct score_block *b, const bool edge, const bool dropout)
 {
     for (int k = 0; k < TILE_K; k += 2) {

@@ -9,16 +9,17 @@ struct score_block {
     const float *s, *dp;      /* two by two tiles: q k and dy v */
     int64_t row_stride;       /* tiles from the first 16 keys to the second 16 */
     float scale;              /* multiplies s; includes log2(e) */
-    const float *lse, *delta; /* (32); lse to the base 2 */
+    const float *lse, *delta; /* (32) each; lse is multiplied by log2(e) */
     int64_t keys;             /* p' = ds = 0 for keys from this number on; may exceed 32 */
     bool diagonal;            /* the causal mask crosses the block: query q uses keys up to q */
     const uint16_t *kept;     /* (32,kept_stride): a bit for each query; NULL: no dropout */
     int64_t kept_stride;
-    float keep; /* dropout's scale, applied to dp */
-    /* Results: p and ds are tiles of kind a, 16 keys by 32 queries, p_row_stride bytes apart. */
+    float keep; /* dropout's scale, which multiplies dp */
+    /* Results: p' and ds, each two tiles of kind a (tile.h), 16 keys by 32 queries. The tile of the
+     * second 16 keys is p_row_stride bytes after the tile of the first 16. */
     char *p, *ds;
     int64_t p_row_stride;
-    /* ds again, as two tiles of kind b, 32 keys by 16 queries in the order of pack_row_of. */
+    /* A copy of ds as two tiles of kind b, 32 keys by 16 queries in the order of pack_row_of. */
     char *interleaved;
 };
 

@@ -5,7 +5,8 @@
 #include "backend/cpu/bf16/tile.h"
 
 /* 2^x with a relative error of 3e-6, 1/500 of the error of rounding to bf16; 0 for very negative x.
- * Of its seven instructions, one extracts the fraction of x and one applies the integer part. */
+ * One instruction extracts the fraction of x, and another instruction scales by 2 to the integer
+ * part. */
 INLINE vf exp2_approx(vf x)
 {
     vf r = _mm512_reduce_ps(x, 0x09); /* x - floor(x) */
@@ -47,7 +48,7 @@ INLINE __mmask32 first_lanes(int64_t n)
     return n >= 32 ? ~0u : n > 0 ? (1u << n) - 1u : 0;
 }
 
-/* 32 numbers rounded to bf16; lanes that are not in `kept` are zero. */
+/* 32 numbers rounded to bf16. to_bf16_masked sets the lanes that are not in `kept` to zero. */
 INLINE __m512i to_bf16(vf low, vf high)
 {
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);

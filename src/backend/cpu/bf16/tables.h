@@ -4,7 +4,8 @@
 
 #include "backend/kernel.h"
 
-/* bf16_tables lists the other tables and ends with NULL. Each table ends with run == NULL. */
+/* bf16_tables lists the other two tables and ends with NULL. Each of these two ends with a row
+ * whose `run` is NULL. */
 #define BF16_TABLES(isa)                                   \
     extern const struct kernel *const bf16_tables_##isa[]; \
     extern const struct kernel attention_rows_##isa[];     \

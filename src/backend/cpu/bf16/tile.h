@@ -37,12 +37,12 @@ struct tile_matmul {
 };
 void VEC(tile_matmul)(const struct tile_matmul *p);
 
-/* Each thread calls tile_begin before its first matmul of a call, which configures the tile
- * registers, and tile_end after the last, which releases them for other libraries. */
+/* Each thread calls tile_begin before its first matmul of a call and tile_end after its last.
+ * tile_begin configures the tile registers; tile_end releases them for other libraries. */
 void VEC(tile_begin)(void);
 void VEC(tile_end)(void);
 /* The AMX unit goes to sleep after about half a microsecond without work and takes a quarter of a
- * microsecond to wake up (measured on a Xeon at 2.6 GHz: 660 cycles after 1400 idle cycles). Longer
+ * microsecond to wake up (measured on a Xeon at 2.6 GHz: 660 cycles after 1400 idle cycles). Long
  * work without matmuls calls this function in between, ideally every quarter of a microsecond. */
 void VEC(tile_keep_awake)(void);
 
@@ -51,7 +51,8 @@ INLINE void *tile_at(void *base, int64_t i)
     return (char *)base + i * TILE_BYTES;
 }
 
-/* An allocator for one thread's part of a call's scratch; memory NULL: it only counts bytes. */
+/* An allocator for one thread's part of a call's scratch. If `memory` is NULL, the allocator only
+ * counts bytes. */
 struct scratch {
     char *memory;
     int64_t used;

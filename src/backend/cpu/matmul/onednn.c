@@ -1,12 +1,14 @@
-/* Each matmul is one oneDNN matmul primitive. It is created with the plan, when oneDNN generates
- * its code. A run sets the addresses and executes the primitive, with the scratch of the call as
- * its workspace. Each execution still allocates a map of the arguments, a few hundred bytes.
+/* Each matmul is one oneDNN matmul primitive. It is created with the plan, and oneDNN generates its
+ * code at that time. A run sets the addresses and executes the primitive, with the scratch of the
+ * call as its workspace. Inside oneDNN, each execution allocates a map of the arguments, a few
+ * hundred bytes.
  *
  * If oneDNN reports that it is out of memory, the call fails. heap.h ends the process if C++'s
  * `new` fails inside oneDNN, so no exception passes through these C functions.
  *
- * dnnl_sgemm, measured on 2 cores with AVX-512, is as fast on single matmuls but half as fast on
- * the batches of small matmuls in attention, and it allocates its workspace in every call. */
+ * The function dnnl_sgemm is not used: measured on 2 cores with AVX-512, it is as fast on single
+ * matmuls but half as fast on the batches of small matmuls in attention, and it allocates its
+ * workspace in every call. */
 #include "backend/cpu/matmul/onednn.h"
 
 #include "backend/cpu/matmul/matmul.h"
@@ -52,7 +54,7 @@ static enum status create(void)
     return check(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "open a stream");
 }
 
-/* Ranks that are threads plan their matmuls at the same time. */
+/* Locks, because ranks that are threads plan their matmuls at the same time. */
 static enum status open_library(void)
 {
     static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
@@ -96,7 +98,7 @@ static enum status describe_any(const struct matmul *p, dnnl_memory_desc_t *ret_
                  "describe a packed matrix");
 }
 
-/* Every primitive takes its workspace from the caller, who destroys the attributes. */
+/* The attributes of every primitive: `execute` passes the workspace. The caller destroys them. */
 static enum status create_attributes(dnnl_primitive_attr_t *ret_attr)
 {
     TRY(check(dnnl_primitive_attr_create(ret_attr), "create attributes"));
@@ -140,8 +142,8 @@ static enum status check_packed_size(const struct matmul *p, const_dnnl_memory_d
     return (int64_t)dnnl_memory_desc_get_size(packed) <= reserved ? ST_OK : fail_unforeseen();
 }
 
-/* Checks that the primitive wants B in the layout that PACK makes. PACK knows the type and the
- * shape alone, so bias and result type must not change the layout. */
+/* Checks that the primitive wants B in the layout that PACK makes. PACK knows only the type and the
+ * shape, so bias and result type must not change the layout. */
 static enum status check_layout(const struct matmul *p, const_dnnl_primitive_desc_t desc)
 {
     struct matmul plain = *p;
@@ -163,9 +165,10 @@ static int64_t scratch_of(const_dnnl_primitive_desc_t desc)
     return md ? (int64_t)dnnl_memory_desc_get_size(md) : 0;
 }
 
-/* The scratch if describing the primitive failed with `st`: 0, because prepare fails for the same
- * reason and reports it. But a lack of memory may be over by then, and the kernel would run with
- * too little scratch, so it ends the process. */
+/* Returns the scratch bytes of a call whose primitive could not be described: 0, because prepare
+ * will fail for the same reason and report it. If `st` is ST_MEMORY, this ends the process instead:
+ * memory may be free again when prepare runs, and the kernel would then run with too little
+ * scratch. */
 static int64_t no_scratch(enum status st)
 {
     if (st == ST_MEMORY) heap_end(0);
@@ -315,8 +318,9 @@ static enum status run_pack(const struct kernel_call *c)
     return execute(c->state, (void *[ARGS]){c->in[0], c->out[0], c->scratch});
 }
 
-/* oneDNN supports bf16 from AVX-512 on. Without bf16 instructions, oneDNN is four times slower than
- * blocked.c, which converts to fp32 (docs/MEASURING.md). */
+/* oneDNN supports bf16 from AVX-512 on. On a processor that has AVX-512 but no bf16 instructions,
+ * its bf16 matmul is four times slower than blocked.c, which converts to fp32
+ * (docs/MEASURING.md). */
 static bool has_bf16(void)
 {
     if (onednn_limit() != ST_OK) return false; /* the query below fixes the library's choice */

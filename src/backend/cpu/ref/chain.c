@@ -1,5 +1,5 @@
 /* The reference kernel of CHAIN (fused pointwise operators): for each element, runs the steps of
- * the chain in order, in double; the result of each step is rounded to its type. */
+ * the chain in order, in double; the result of each step is rounded to the step's type. */
 #include "graph/chain.h"
 
 #include "backend/cpu/cpu_kernels.h"

@@ -37,7 +37,8 @@ static void multiply(const struct strided_matmul *p)
     }
 }
 
-/* a (...,M,K) or (...,K,M), b (...,K,N) or (...,N,K). All matrices of a share a b of rank 2. */
+/* a (...,M,K) or with ta (...,K,M), b (...,K,N) or with tb (...,N,K) -> (...,M,N). If b has rank 2,
+ * all matrices of a are multiplied by this b. */
 static enum status run_matmul(const struct kernel_call *c)
 {
     const struct type *at = &c->in_type[0], *bt = &c->in_type[1], *ot = &c->out_type[0];

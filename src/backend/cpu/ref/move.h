@@ -13,8 +13,8 @@ static enum status run_fill(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Offset in packed (B,T,(H+(P-1)*KV)*D) of row `row` of part p, (B,H,T,D). The first part has H
- * heads packed, the others KV, each of which is shared by `group` heads. */
+/* Offset in packed (B,T,(H+(P-1)*KV)*D) of row `row` of part p, (B,H,T,D). Part 0 has H packed
+ * heads. Every other part has KV packed heads, and `group` of its H heads share one of them. */
 static int64_t packed_row(const struct type *heads, int64_t group, int64_t parts, int64_t p,
                           int64_t row)
 {
@@ -30,7 +30,7 @@ static int64_t group_of(const struct kernel_call *c, const struct type *heads)
     return KV ? heads->dim[1] / KV : 1;
 }
 
-/* x (B,T,(H+(P-1)*KV)*D) -> P of (B,H,T,D) */
+/* x (B,T,(H+(P-1)*KV)*D) -> P tensors (B,H,T,D) */
 static enum status run_split_heads(const struct kernel_call *c)
 {
     const struct type *heads = &c->out_type[0];
@@ -43,7 +43,7 @@ static enum status run_split_heads(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* P of (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): heads that share a packed head are summed */
+/* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): heads that share a packed head are summed */
 static enum status run_merge_heads(const struct kernel_call *c)
 {
     const struct type *heads = &c->in_type[0];
@@ -51,7 +51,7 @@ static enum status run_merge_heads(const struct kernel_call *c)
     for (int p = 0; p < c->n_in; p++) {
         int64_t summed = p ? group : 1;
         for (int64_t row = 0; row < type_rows(heads); row++) {
-            if (row / T % H % summed) continue; /* summed with the first of its group */
+            if (row / T % H % summed) continue; /* was added to the first head of its group */
             const real *from = (const real *)c->in[p] + row * D;
             real *to = (real *)c->out[0] + packed_row(heads, group, c->n_in, p, row);
             for (int64_t d = 0; d < D; d++) {
@@ -64,7 +64,7 @@ static enum status run_merge_heads(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Copies `columns` elements of each row; rows on both sides may be longer. */
+/* Copies `columns` elements of each row; the rows of `from` and of `to` may be longer. */
 static void copy_columns(real *to, int64_t to_columns, const real *from, int64_t from_columns,
                          int64_t rows, int64_t columns)
 {
@@ -180,7 +180,8 @@ static enum status run_embed_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* tokens (V,C), ids (B,T), positions (P,C), their ids (T), step -> dropout(sum) (B,T,C) */
+/* table tokens (V,C), ids (B,T), table positions (P,C), position_ids (T), step -> (B,T,C):
+ * dropout(row of tokens + row of positions) */
 static enum status run_embed_sum(const struct kernel_call *c)
 {
     const real *tokens = c->in[0], *positions = c->in[2];

@@ -48,7 +48,7 @@ static enum status run_sum_leading(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* p[i] = exp(scale x[i]) / sum; p may be x. */
+/* p[i] = exp(scale x[i]) / sum over j of exp(scale x[j]); p may be x. */
 static void softmax_row(const real *x, real *p, int64_t n, double scale)
 {
     double max = -INFINITY, sum = 0;

@@ -20,7 +20,7 @@ static enum status run_accumulate(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Writes the new weights as bf16 to the output after the `states` state outputs, if it exists. */
+/* If the call has an output number `states`, writes the new weights to this output as bf16. */
 static void write_copy(const struct kernel_call *c, int states)
 {
     const real *w = c->out[0];
@@ -29,8 +29,8 @@ static void write_copy(const struct kernel_call *c, int states)
         copy[i] = bf16_store((double)w[i]);
 }
 
-/* Updates w, m, v [, copy] in place. Further inputs: the gradient g and, (1) each, lr, bias1 = 1 -
- * beta1^t, bias2 = 1 - beta2^t and clip. */
+/* Updates w, m, v [, copy] in place. The inputs after these are the gradient g, of the shape of w,
+ * and lr, bias1 = 1 - beta1^t, bias2 = 1 - beta2^t and clip, each of shape (1). */
 static enum status run_adamw(const struct kernel_call *c)
 {
     void *const *in = c->in + c->n_out;
@@ -53,7 +53,8 @@ static enum status run_adamw(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Updates w, v [, copy] in place. Further inputs: g (of the type of w), lr (1) and clip (1). */
+/* Updates w, v [, copy] in place. The inputs after these are the gradient g, of the shape of w, and
+ * lr and clip, each of shape (1). */
 static enum status run_sgdm(const struct kernel_call *c)
 {
     void *const *in = c->in + c->n_out;

@@ -17,14 +17,15 @@ struct heads {
 };
 struct heads heads_of(const struct type *qkv, const union attr *attr);
 
-/* Offset of row `row` (s->row apart) of part 0, 1, 2 of packed q, k, v, for head bh = b*H+h. */
+/* Offset of row `row` of part 0 (q), 1 (k) or 2 (v) in packed q, k, v, for query head bh = b*H+h.
+ * The rows of a head are s->row elements apart. */
 static inline int64_t heads_part_at(const struct heads *s, int part, int64_t bh, int64_t row)
 {
     int64_t head = bh % s->H;
     if (part) head = s->H + (part - 1) * s->KV + head / s->group;
     return (bh / s->H * s->T + row) * s->row + head * s->D;
 }
-/* The same for y or dy, (B,T,C), whose rows are C elements apart. */
+/* Offset of row `row` of head bh in y or dy, (B,T,C), whose rows are C elements apart. */
 static inline int64_t heads_row_at(const struct heads *s, int64_t bh, int64_t row)
 {
     return (bh / s->H * s->T + row) * s->C + bh % s->H * s->D;
@@ -33,14 +34,14 @@ static inline int64_t heads_row_at(const struct heads *s, int64_t bh, int64_t ro
 /* `prepare` of the attention kernels: stores the number of threads at planning time, because each
  * of these threads has its own part of the scratch. */
 enum status attention_prepare(const struct kernel *k, struct kernel_call *c);
-/* The number of threads to run with: at most the number at planning time. */
+/* The number of threads that run the call: at most the number at planning time. */
 int attention_threads(const struct kernel_call *c);
 
 /* Sets the schedule of the next OpenMP loop with schedule(runtime). The loop goes through `heads`
- * heads in order; 0: no thread takes whole heads. If equal shares of heads balance the load, each
- * thread gets neighboring heads. Their rows are the ones that the thread also processes in the
- * kernels before and after, so they are in its cache (this halves the time in small models).
- * Otherwise each item goes to the next free thread. */
+ * heads in order, or `heads` is 0 because no thread takes whole heads. If equal shares of heads
+ * balance the load, each thread gets neighboring heads. The thread also processes the rows of
+ * these heads in the kernels before and after, so the rows are in its cache (this halves the time
+ * in small models). Otherwise each item goes to the next free thread. */
 void attention_schedule(int64_t heads, int threads);
 
 /* For the backward pass: true if each thread should take whole groups of heads (5 matmuls for each

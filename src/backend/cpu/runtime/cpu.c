@@ -19,7 +19,7 @@
 struct cpu_context {
     int64_t event_ns[BACKEND_EVENTS];
     int64_t sampled_ns; /* time of the previous sample; 0: there was none */
-    double work_s;      /* CPU seconds that this process had used at that time */
+    double work_s;      /* CPU seconds that this process had used until the previous sample */
 };
 
 static enum status fail_number(int device)
@@ -135,7 +135,7 @@ static int64_t cpu_free_memory(int)
 }
 
 /* Utilization is the CPU time of this process since the previous sample, including busy waiting.
- * The clock is that of the whole machine. */
+ * The clock frequency is that of the machine's cores, whichever process uses them. */
 static enum status cpu_sample(void *ctx, struct device_sample *ret)
 {
     struct cpu_context *cpu = ctx;

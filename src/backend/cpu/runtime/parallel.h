@@ -9,9 +9,9 @@ struct kernel_call;
 /* Computes the items first ... last-1 of a call. */
 typedef void (*range_fn)(const struct kernel_call *c, int64_t first, int64_t last);
 
-/* Splits 0 ... n-1 at multiples of `grain` into one range for each thread and runs them. An item
- * costs about as much as reading `weight` numbers; a small call stays on the calling thread. The
- * result must not depend on where the range is split. */
+/* Splits 0 ... n-1 at multiples of `grain` into one range for each thread and calls `fn` for each
+ * range. An item costs about as much as reading `weight` numbers; the calling thread computes a
+ * small call alone. The result must not depend on where the items are split. */
 void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int64_t weight,
                      range_fn fn);
 

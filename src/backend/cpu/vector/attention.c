@@ -1,8 +1,9 @@
 /* Flash attention, forward: the matrix of scores is never stored.
  *
- * A tile of queries goes through the tiles of keys and updates the maximum and the sum of
- * exponentials of each query. Sums that used an old maximum are rescaled (Milakov and Gimelshein,
- * arXiv 1805.02867; Dao, arXiv 2307.08691). Exponentials have base 2; log2(e) is folded into q. */
+ * For each tile of queries, the kernel goes through the tiles of keys and updates the maximum and
+ * the sum of exponentials of each query. Sums that used an old maximum are rescaled (Milakov and
+ * Gimelshein, arXiv 1805.02867; Dao, arXiv 2307.08691). Exponentials have base 2; log2(e) is folded
+ * into q. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -44,7 +45,8 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
     return w;
 }
 
-/* For a vector of queries: the scores of `keys` keys become exp2(score - max), or 0 if dropped. */
+/* For a vector of queries: updates max and sum, and replaces the scores of `keys` keys by
+ * exp2(score - max), or by 0 where dropout drops them. */
 INLINE void probabilities(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q;

@@ -2,12 +2,13 @@
  *
  * dv = p' dy, dp = dy v, ds = p (dp - delta), dq = ds k, dk = ds q (Dao, arXiv 2307.08691,
  * algorithm 2), where p' is p after dropout, dp has the same mask, and delta = rowsum(dy y).
- * Dropout's scale is folded into dy, the scale of the scores into q.
+ * Dropout's scale is folded into dy; the scale of the scores is folded into q and multiplies dq.
  *
  * If there are enough heads, each thread takes whole heads: every tile is computed once, with 5
- * matmuls. Otherwise dk and dv are computed by tiles of keys and dq by tiles of queries, with 7
- * matmuls. Query heads that share keys follow one another, and dk, dv are summed over them. Each
- * sum has the same order in both cases, so the results are the same bit for bit. */
+ * matmuls. Otherwise an item of work is either a tile of keys, with its dk and dv, or a tile of
+ * queries, with its dq; every tile of scores is then computed twice, with 7 matmuls in all. Where
+ * query heads share keys, one item processes these heads one after another and sums dk and dv over
+ * them. Each sum has the same order in both cases, so the results are the same bit for bit. */
 #include "backend/cpu/vector/attention_rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
@@ -16,7 +17,7 @@
 
 /* One thread's memory. */
 struct work {
-    float lse[TILE], delta[TILE]; /* of each query; lse to the base 2 */
+    float lse[TILE], delta[TILE]; /* of each query; lse is times log2(e) */
     float p[TILE * TILE];         /* scores, then probabilities after dropout: [key][query] */
     float ds[TILE * TILE];        /* dp, then ds */
     struct tile_mask mask;
@@ -33,8 +34,9 @@ struct call {
     uint32_t step;
 };
 
-/* The work of one item: ranges of tiles of queries and keys, `heads` query heads from bh on, and
- * which gradients to compute. If `keys` is set, these are all query heads that share the keys. */
+/* The work of one item: ranges of tiles of queries and of keys, and `heads` query heads from bh on.
+ * If `keys` is set, the item computes dk and dv, and the heads are all query heads that share the
+ * keys. If `queries` is set, the item computes dq. */
 struct part {
     int64_t bh, heads, q_first, q_last, k_first, k_last;
     bool keys, queries;
@@ -178,8 +180,8 @@ static void run_part(const struct call *c, struct work *w, const struct part *pa
     }
 }
 
-/* Item i if threads share heads. The items with the most work come first; under a causal mask these
- * are the first tile of keys and the last tile of queries. */
+/* Item i if heads are divided among threads. The items with the most work come first; under a
+ * causal mask these are the first tile of keys and the last tile of queries. */
 static struct part shared_item(const struct heads *s, int64_t i)
 {
     int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = tiles_of(s);

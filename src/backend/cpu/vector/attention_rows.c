@@ -60,7 +60,8 @@ void ACT(tile_write)(act *to, const struct tile_source *s, const float *from, co
 }
 
 #if !ACT_IS_BF16
-/* Rows this far apart compete for few cache sets of L1, and each is on a different page. */
+/* Rows that are at least this many floats apart compete for few cache sets of L1 and lie on many
+ * pages. */
 enum { FAR = 512 };
 #endif
 

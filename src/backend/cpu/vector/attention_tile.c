@@ -5,7 +5,7 @@
 
 #include "backend/cpu/vector/dropout.h"
 
-/* Sums in registers: 16 of 32 registers, or 8 of 16. */
+/* SUMS vectors of c are summed in registers: in 16 of 32 registers, or in 8 of 16. */
 #if defined(__AVX512F__)
 enum { MAX_VECTORS = 4, SUMS = 16, MAX_ROWS = 8 };
 #elif defined(__AVX2__)
@@ -14,7 +14,8 @@ enum { MAX_VECTORS = 2, SUMS = 8, MAX_ROWS = 8 };
 enum { MAX_VECTORS = 2, SUMS = 8, MAX_ROWS = 4 };
 #endif
 
-/* Rows row ... row+mr-1, vectors v ... v+nv-1; mr, nv, across are constants once inlined. */
+/* Computes rows row ... row+mr-1 and vectors v ... v+nv-1 of c. mr, nv and across are constants
+ * once inlined. */
 INLINE void matmul_block(const struct tile_matmul *p, const int mr, const int nv, const bool across,
                          int64_t row, int64_t v)
 {
@@ -61,7 +62,7 @@ INLINE void matmul_block(const struct tile_matmul *p, const int mr, const int nv
         for (int k = 0; k < nv; k++) vf_store(c + i * c_stride + k * W, sum[i][k]);
 }
 
-/* The rows row ... end-1, as many at a time as the registers hold. */
+/* Computes the rows row ... end-1 of c, as many at a time as the registers hold. */
 INLINE void matmul_tiles_rows(const struct tile_matmul *p, const int nv, const bool across,
                               int64_t row, int64_t end, int64_t v)
 {

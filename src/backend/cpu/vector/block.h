@@ -1,5 +1,6 @@
-/* block.h - pointwise operators on blocks of consecutive elements. The kernel of an operator calls
- * a block function for a whole range; a fused pointwise chain (chain.c), block by block. */
+/* block.h - pointwise operators on blocks of consecutive elements. The kernel of a fused pointwise
+ * chain (chain.c) calls the block functions of its operators for one block after another; the
+ * kernels of most single operators call a block function once, for a whole range of elements. */
 #ifndef BACKEND_CPU_VECTOR_BLOCK_H
 #define BACKEND_CPU_VECTOR_BLOCK_H
 
@@ -11,11 +12,11 @@ struct block {
     const union attr *attr;
     const void *a, *b; /* b of dropout is the step */
     void *y;
-    int64_t n, first; /* `first`: index of the first element in its tensor */
+    int64_t n, first; /* `first` is the index of the first element in its tensor */
 };
 typedef void (*block_fn)(const struct block *b);
 
-/* Block functions, indexed by operator. NULL: the table has no function for this operator. */
+/* Block functions, indexed by operator; NULL if the table has no function for an operator. */
 #define BLOCK_TABLES(act_isa)                           \
     extern const block_fn pointwise_blocks_##act_isa[]; \
     extern const block_fn gelu_blocks_##act_isa[];

@@ -1,15 +1,16 @@
 /* Blocked matmul without a library, for builds without oneDNN and for comparison with oneDNN.
  *
- * A tile of C is one work item. The rows of A and columns of B that it needs are packed, DEPTH
- * along K at a time, in the order in which the inner loop reads them. So only the packing handles
- * transposes, edges and bf16. The inner loop keeps TALL x 2W numbers of C in registers. */
+ * A tile of C is one work item. The rows of A and columns of B that the tile needs are packed as
+ * fp32, DEPTH along K at a time, in the order in which the inner loop reads them. So the inner loop
+ * does not depend on transposes, edges and the type of the inputs. It keeps TALL x 2W numbers of C
+ * in registers. */
 #include "backend/cpu/matmul/matmul.h"
 #include "backend/cpu/vector/act.h"
 
 #if defined(__AVX512F__)
 enum { TALL = 12 }; /* 24 of 32 registers hold C */
 #else
-enum { TALL = 6 }; /* 12 of 16 */
+enum { TALL = 6 }; /* 12 of 16 registers hold C */
 #endif
 enum { WIDE = 2 * W, TILE_M = 8 * 12, TILE_N = 128, DEPTH = 192 };
 
@@ -54,7 +55,8 @@ INLINE void multiply(const float *a, const float *b, int64_t depth, vf (*sum)[2]
     }
 }
 
-/* WIDE columns of a tile: one strip of B with all strips of A. */
+/* Computes WIDE columns of a tile, from column n on: multiplies all strips of A by one strip of B.
+ * If `first` is true, the sums start with the bias or 0, otherwise with C. */
 static void strips(const struct tile *t, const float *a, const float *b, int64_t n, int64_t depth,
                    bool first)
 {
@@ -80,7 +82,8 @@ static int64_t tiles_of(int64_t n, int64_t size)
     return ceil_div(n, size);
 }
 
-/* Sums over all of K, DEPTH at a time; a and b point to the tile's first row and column. */
+/* Computes the sums of a tile over all of K, DEPTH at a time. a and b point to the tile's first row
+ * of A and first column of B. */
 static void sum_tile(const struct matmul *p, const struct tile *t, const act *a, const act *b)
 {
     _Alignas(64) float packed_a[TILE_M * DEPTH], packed_b[TILE_N * DEPTH];

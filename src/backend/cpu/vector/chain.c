@@ -1,8 +1,9 @@
 /* CHAIN: fused pointwise operators. All steps run on one block of elements before the next block,
  * so values between steps stay in L1. Each step is the loop of its operator.
  *
- * A result is rounded to its type when it is written to its block, so the bits are those of
- * separate operators. Outputs are written after all steps of a block: output 0 may be input 0. */
+ * The result of a step is rounded to the step's type when it is written to its block, so the bits
+ * are those of separate operators. Outputs are written after all steps of a block, so output 0 may
+ * share its memory with input 0. */
 #include "graph/chain.h"
 
 #include "backend/cpu/vector/bf16.h"

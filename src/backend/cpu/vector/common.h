@@ -1,4 +1,4 @@
-/* common.h - what the kernels in this folder share. */
+/* common.h - definitions that the kernels of this folder share. */
 #ifndef BACKEND_CPU_VECTOR_COMMON_H
 #define BACKEND_CPU_VECTOR_COMMON_H
 
@@ -13,14 +13,16 @@
 #define TYPE_bf16 DT_BF16
 #define ACT_DTYPE VEC_NAME(TYPE, ACT_TYPE)
 
-/* A kernel row; `in`, `out`: letters of types_are. Other members, such as scratch_bytes, follow. */
+/* A kernel row. in_letters and out_letters are letters of types_are (kernel.h). Other members, such
+ * as scratch_bytes, come last. */
 #define ROW(op_name, in_letters, out_letters, run_fn, ...)                             \
     {                                                                                  \
         .op = OP_##op_name, .variant = ISA_NAME, .in = in_letters, .out = out_letters, \
         .act = ACT_DTYPE, .run = run_fn, __VA_ARGS__                                   \
     }
 
-/* Defines run_NAME, which runs NAME_range on ranges of rows of the first input. */
+/* Defines run_NAME, which runs NAME_range on ranges of rows of the first input. An element costs
+ * about as much as reading `weight` numbers. */
 #define RUN_ROWS(name, weight)                                 \
     static enum status run_##name(const struct kernel_call *c) \
     {                                                          \

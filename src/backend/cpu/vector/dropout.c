@@ -1,4 +1,4 @@
-/* Philox 4x32-10 for W counters at once; each lane has the same words as rng_block. */
+/* Philox 4x32-10 for W counters at once; each lane has the words of rng_block for its counter. */
 #include "backend/cpu/vector/dropout.h"
 
 #include "base/rng.h"
@@ -54,7 +54,8 @@ INLINE void transpose(vu w[4])
     w[2] = VEC_PICK(c, d, PAIRS_OF, 0), w[3] = VEC_PICK(c, d, PAIRS_OF, 2);
 }
 
-/* The random bytes of 16 W elements: W calls of a pointwise site's generator, from `call` on. */
+/* The random bytes of 16 W elements: the results of W calls of a pointwise site's generator, of
+ * which `call` is the first. */
 INLINE void random_bytes(const struct dropout *d, uint32_t step, int64_t call, uint8_t *bytes)
 {
     vu zero = {0}, low = (uint32_t)call + (vu){VEC_LANES}; /* call is a multiple of W: no carry */

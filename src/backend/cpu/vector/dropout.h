@@ -22,7 +22,7 @@ struct dropout_run {
 #endif
 };
 
-/* An empty run. `d` must outlive it. */
+/* Returns an empty run; `d` must outlive the run. */
 struct dropout_run VEC(dropout_begin)(const struct dropout *d, uint32_t step);
 /* Generates the run that contains element i, unless it is the current run. Returns the number of
  * elements of the run from i on, at least 1; *ret_at is the offset of i in the run. */

@@ -77,9 +77,9 @@ static enum status run_embed_sum(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* The table (V,C) starts as 0 or as the gradient to add to. Then each row of dy is added to the row
- * of its id. Each thread owns columns, so no two threads write the same element, and rows are added
- * in order. If dy has more rows than there are ids, the ids repeat. */
+/* The output (V,C) starts as 0 or as a copy of the first input. Then each row of dy is added to the
+ * row of its id. Each thread owns columns, so no two threads write the same element, and rows are
+ * added in order. If dy has more rows than there are ids, the ids repeat. */
 static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t C = type_columns(&c->out_type[0]), V = type_rows(&c->out_type[0]);
@@ -110,7 +110,7 @@ static enum status run_embed_grad(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* One element of each row, and its gradient: zero except at that element. */
+/* PICK copies one element of each row. PICK_GRAD writes dy at that element and 0 elsewhere. */
 static void pick_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t V = type_columns(&c->in_type[0]);

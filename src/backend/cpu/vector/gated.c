@@ -1,5 +1,5 @@
-/* SwiGLU: silu(gate) * up. gate and up are halves of rows or two tensors; gradients may overwrite
- * them. */
+/* SwiGLU: silu(gate) * up. gate and up are the two halves of each row of one tensor, or two
+ * tensors. The gradients may overwrite them. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/silu.h"
 

@@ -1,5 +1,7 @@
-/* Cross-entropy over rows of logits: lse = log sum exp(x) over the vocabulary, loss = lse -
- * x[target], gradient = softmax - one-hot(target). Columns from attr.loss.vocab on are padding. */
+/* Cross-entropy over rows of logits x. lse = log sum exp(x) over the vocabulary, and the loss is
+ * the mean of lse - x[target] over the rows. The gradient of a row is softmax(x) - one-hot(target),
+ * times the gradient of the loss, divided by the number of rows. Columns from attr.loss.vocab on
+ * are padding. */
 #include "backend/cpu/vector/act.h"
 
 INLINE const act *logits_row(const struct kernel_call *c, int64_t row)
@@ -18,8 +20,9 @@ INLINE int64_t target_of(const struct kernel_call *c, int64_t row)
 /* Rows are processed ROWS at a time to hide the latency of the sums over lanes. */
 enum { ROWS = 4 };
 
-/* Softmax statistics of some rows: the largest logit; the sum of exp(x - max) without the target
- * (others) and with it (sum); and the loss. Small values of others and loss are accurate. */
+/* Softmax statistics of up to ROWS rows: the largest logit (max); the sum of exp(x - max) over all
+ * columns except the target's (others) and over all columns (sum); and the loss. Small values of
+ * others and loss are accurate. */
 struct row_stats {
     float max[ROWS], others[ROWS], sum[ROWS], loss[ROWS];
 };
@@ -48,7 +51,7 @@ INLINE struct row_stats row_stats_of(const struct kernel_call *c, int64_t row, c
                 vf_max(max[r], mask_padding(load_act(x + r * stride + i, n - i), n - i, -INFINITY));
     for (int r = 0; r < rows; r++) t.max[r] = vf_max_lane(max[r]);
     for (int64_t i = 0, end; i < n; i += W) {
-        end = n; /* the next vector with a target */
+        end = n; /* the start of the next vector that contains a target */
         for (int r = 0; r < rows; r++)
             if (target[r] >= i && target[r] < end) end = target[r] & -W;
         for (; i < end; i += W)
@@ -103,7 +106,8 @@ static enum status run_cross_entropy(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* dx = factor exp(x - shift), `at_target` at the target, 0 in the padding. dx may be x. */
+/* dx = factor exp(x - shift), except for `at_target` in the target's column and 0 in the padding.
+ * dx may be x. */
 INLINE void grad_row(const struct kernel_call *c, int64_t row, float shift, float factor,
                      float at_target)
 {

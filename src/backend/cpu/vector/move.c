@@ -8,7 +8,7 @@ INLINE void copy_run(const act *from, act *to, int64_t n)
     if (i < n) memcpy(to + i, from + i, (size_t)(n - i) * sizeof(act));
 }
 
-/* The sum of `terms` runs of n elements, `stride` apart, in order. */
+/* to = the sum of `terms` runs of n elements, `stride` apart, added in order. */
 INLINE void sum_runs(const act *from, int64_t stride, int64_t terms, act *to, int64_t n)
 {
     for (int64_t i = 0; i < n; i += W) {
@@ -18,8 +18,9 @@ INLINE void sum_runs(const act *from, int64_t stride, int64_t terms, act *to, in
     }
 }
 
-/* Splits packed (B,T,(H+(P-1)*KV)*D) into P tensors (B,H,T,D), or merges them; a row is one token.
- * From part 1 on, H/KV heads share a packed head: a split copies it to them, a merge sums them. */
+/* Splits packed (B,T,(H+(P-1)*KV)*D) into P tensors (B,H,T,D), or merges P such tensors; a row is
+ * one token. In parts 1 to P-1, H/KV heads share a packed head: a split copies the packed head to
+ * each of them, a merge sums them. KV = 0 means H. */
 INLINE void move_heads(const struct kernel_call *c, int64_t first, int64_t last, bool split)
 {
     const struct type *packed = split ? &c->in_type[0] : &c->out_type[0];
@@ -59,7 +60,7 @@ static enum status run_merge_heads(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Splits rows into parts, which are consecutive in `all`, or concatenates them. */
+/* Splits each row of `all` into consecutive parts, or concatenates the parts. */
 INLINE void move_parts(const struct kernel_call *c, int64_t first, int64_t last, bool split)
 {
     int64_t C = type_columns(split ? &c->in_type[0] : &c->out_type[0]), at = 0;

@@ -1,7 +1,8 @@
 /* LayerNorm: y = (x - mean) rstd w + b over rows of n, rstd = 1 / sqrt(var + eps).
  *
- * The gradient, with h = (x - mean) rstd, g = dy w: dx = rstd (g - mean(g) - h mean(g h)), dw =
- * sum of dy h over the rows, db = sum of dy. Rows are summed in parts given by the shape alone. */
+ * The gradient, with h = (x - mean) rstd, g = dy w: dx = rstd (g - mean(g) - h mean(g h)), dw = sum
+ * of dy h over the rows, db = sum of dy. The rows are summed in parts that depend only on the
+ * shape, not on the number of threads. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/dropout.h"
 
@@ -40,7 +41,7 @@ struct norm_out {
     float *mean, *rstd;
 };
 
-/* Normalizes any number of rows, from `row` on, of x and of the outputs. */
+/* Normalizes `rows` rows of x, from `row` on. */
 static void norm_all(const struct kernel_call *c, const act *x, const float *w, const float *b,
                      const struct norm_out *out, int64_t row, int64_t rows)
 {
@@ -60,7 +61,8 @@ static void layernorm_range(const struct kernel_call *c, int64_t first, int64_t 
 }
 RUN_ROWS(layernorm, 3)
 
-/* n elements of s = a + b, or a + dropout(b) unless `run` is NULL; `at`: offset in the run. */
+/* Computes n elements of s = a + dropout(b), or of s = a + b if `run` is NULL. `at` is the offset
+ * of the first element in the run. */
 INLINE void add_run(const act *a, const act *b, act *s, int64_t n, const struct dropout_run *run,
                     int64_t at)
 {
@@ -99,7 +101,8 @@ static enum status run_add_layernorm(const struct kernel_call *c)
 
 /* --- gradients --- */
 
-/* The inputs of LAYERNORM_GRAD. LAYERNORM_GRAD_ADD has them after the gradient to add. */
+/* The inputs of LAYERNORM_GRAD. LAYERNORM_GRAD_ADD has one more, which comes first: `add`, a
+ * gradient that is added to dx. */
 struct grad_in {
     const act *add, *dy, *x;
     const float *w, *mean, *rstd;
@@ -112,8 +115,8 @@ INLINE struct grad_in grad_in(const struct kernel_call *c)
                             c->in[k + 2],        c->in[k + 3], c->in[k + 4]};
 }
 
-/* One row of n columns; adds to dw and, unless it is NULL, to db. With t = x - mean, g = dy w:
- * dx = rstd g - rstd mean(g) - t rstd^2 mean(g h). */
+/* One row of n columns. With t = x - mean, g = dy w: dx = rstd g - rstd mean(g) - t rstd^2 mean(g
+ * h) [+ add]. Adds dy h to dw and, unless db is NULL, dy to db. */
 INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, float *dw,
                      float *db)
 {
@@ -137,7 +140,7 @@ INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, 
     }
 }
 
-enum { MIN_ROWS = 16 }; /* rows of a part */
+enum { MIN_ROWS = 16 }; /* a part has about this many rows or more */
 
 static int64_t grad_scratch(const struct kernel *, const struct kernel_call *c)
 {

@@ -7,7 +7,8 @@ struct update {
     float clip, decay, beta1, rest1, beta2, rest2, step, inverse_root, eps;
 };
 
-/* `in`: the gradient, then the learning rate, bias1, bias2, clip. */
+/* `in` points to the inputs from the gradient on: the gradient, the learning rate, bias1, bias2 and
+ * clip. */
 INLINE struct update update_of(const struct kernel_call *c, void *const *in)
 {
     const float lr = *(const float *)in[1], bias1 = *(const float *)in[2];

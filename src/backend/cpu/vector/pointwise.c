@@ -22,7 +22,8 @@ INLINE void unary(const struct block *b, unary_fn f)
         store_act(y + i, f(load_act(x + i, b->n - i), constant), b->n - i);
 }
 
-/* Elements first ... last-1 of a call, with first operand `from` (NULL: none), second `b`. */
+/* The block of elements first ... last-1 of a call. `from` is the first operand (NULL: there is
+ * none), `b` the second. */
 INLINE struct block part_of(const struct kernel_call *c, int64_t first, int64_t last,
                             const void *from, const void *b)
 {
@@ -31,7 +32,7 @@ INLINE struct block part_of(const struct kernel_call *c, int64_t first, int64_t 
     return (struct block){c->attr, x ? x + first : NULL, b, y + first, last - first, first};
 }
 
-/* n elements; with `one` the second operand is a single number. */
+/* y = f(a, b) for n elements; if `one` is true, b is a single number. */
 INLINE void pairs(const act *a, const act *b, act *y, int64_t n, bool one, binary_fn f)
 {
     vf fixed = vf_all(one ? act_at(b, 0) : 0.0f);
@@ -135,7 +136,7 @@ static enum status run_fill(const struct kernel_call *c)
     return over_elements(c, 1, fill_range);
 }
 
-/* Rows of the square matrices (..., T, T). */
+/* first and last count the rows of all square matrices (..., T, T). */
 static void causal_mask_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t T = type_columns(&c->in_type[0]);
@@ -150,7 +151,7 @@ static void causal_mask_range(const struct kernel_call *c, int64_t first, int64_
 }
 RUN_ROWS(causal_mask, 1)
 
-/* The last columns of each row are masked. */
+/* Masks the columns of each row from number column_mask.columns on. */
 static void column_mask_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]), open = min_i64(c->attr->column_mask.columns, n);
@@ -186,7 +187,8 @@ static void dropout_block(const struct block *b)
     }
 }
 
-/* Strips of 16 rows of the matrices (B,H,T,T); each head is padded to whole strips. */
+/* first and last count strips of 16 rows of the matrices (B,H,T,T); the last strip of a head may
+ * have fewer rows. */
 INLINE void dropout_strips(const struct kernel_call *c, int64_t first, int64_t last, const act *x,
                            const void *step)
 {

@@ -1,5 +1,6 @@
-/* Sums and maxima. Up to RUN numbers are summed in fp32 lanes, and their sums are added in fp64.
- * The parts of a sum do not depend on the number of threads, so the result does not either. */
+/* Sums and maxima. SUM_ROW sums up to RUN numbers in fp32 lanes and adds these sums in fp64;
+ * SUM_LEADING sums in fp32, in parts. The parts do not depend on the number of threads, so the
+ * result does not either. */
 #include "backend/cpu/vector/act.h"
 
 enum { RUN = 4096, STRIPE = 2048 };
@@ -32,7 +33,7 @@ static void max_row_range(const struct kernel_call *c, int64_t first, int64_t la
     for (int64_t row = first; row < last; row++) {
         const act *x = (const act *)c->in[0] + row * n;
         vf max = vf_all(act_at(x, 0));
-        vi nan = {0}; /* set in lanes that had a NaN, because vf_max may drop it */
+        vi nan = {0}; /* set in lanes that had a NaN, because vf_max may drop NaNs */
         int64_t i = 0;
         for (; i + W <= n; i += W) {
             vf a = load_full_act(x + i);
@@ -52,7 +53,7 @@ RUN_ROWS(max_row, 1)
 
 /* --- sums over the leading dimensions: x (rows, n) to (n) --- */
 
-/* A work item is one part of the rows and one stripe of the columns. */
+/* A work item is one part of the rows and one stripe of at most STRIPE columns. */
 struct leading {
     int64_t rows, n, parts, stripes;
 };
@@ -69,7 +70,7 @@ static int64_t sum_leading_scratch(const struct kernel *, const struct kernel_ca
     return s.parts * s.n * (int64_t)sizeof(float);
 }
 
-/* Adds `rows` rows of n columns, `stride` apart, to sum, with one load and store of sum for all. */
+/* Adds `rows` rows of n columns, `stride` apart, to sum; loads and stores sum only once. */
 INLINE void add_rows(const act *x, int64_t stride, float *sum, int64_t n, const int rows)
 {
     for (int64_t i = 0; i < n; i += W) {

@@ -1,11 +1,11 @@
 /* RMSNorm: y = x rrms w over rows of n, rrms = 1 / sqrt(mean(x^2) + eps).
  *
- * The gradient, with g = dy w, h = x rrms: dx = rrms (g - h mean(g h)), dw = sum of dy h over
- * the rows, in parts that depend on the shape alone. */
+ * The gradient, with g = dy w, h = x rrms: dx = rrms (g - h mean(g h)), dw = sum of dy h over the
+ * rows. The rows are summed in parts that depend only on the shape. */
 #include "backend/cpu/vector/act.h"
 
-/* ROWS rows at a time hide the latency of sums over lanes. Squares are summed RUN columns at a
- * time: one sum of a long row, whose terms are positive, would lose the last digits. */
+/* Rows are processed ROWS at a time to hide the latency of the sums over lanes. Squares are summed
+ * RUN columns at a time, because one fp32 sum over a long row would lose the last digits. */
 enum { ROWS = 4, RUN = 32 * W };
 
 /* Normalizes `rows` <= ROWS rows of n columns. */
@@ -58,14 +58,15 @@ static void add_rmsnorm_range(const struct kernel_call *c, int64_t first, int64_
         rows = min_i64(ROWS, last - row);
         for (int64_t i = row * n, to = (row + rows) * n; i < to; i += W)
             store_act(s + i, load_act(a + i, to - i) + load_act(b + i, to - i), to - i);
-        norm_all(c, s, c->in[2], c->out[1], c->out[2], row, row + rows); /* reads stored sums */
+        norm_all(c, s, c->in[2], c->out[1], c->out[2], row, row + rows); /* reads rounded s */
     }
 }
 RUN_ROWS(add_rmsnorm, 3)
 
 /* --- gradients --- */
 
-/* The inputs of RMSNORM_GRAD. RMSNORM_GRAD_ADD has them after the gradient to add. */
+/* The inputs of RMSNORM_GRAD. RMSNORM_GRAD_ADD has one more, which comes first: `add`, a gradient
+ * that is added to dx. */
 struct grad_in {
     const act *add, *dy, *x;
     const float *w, *rrms;
@@ -78,7 +79,7 @@ INLINE struct grad_in grad_in(const struct kernel_call *c)
                             c->in[k + 3]};
 }
 
-/* One row of n columns: dx = r g - x r^2 mean(g h); adds to dw. */
+/* One row of n columns: dx = r g - x r^2 mean(g h) [+ add], r = rrms. Adds dy h to dw. */
 INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, float *dw)
 {
     const act *dy = in->dy + row * n, *x = in->x + row * n;
@@ -98,7 +99,7 @@ INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, 
     }
 }
 
-enum { MIN_ROWS = 16 }; /* rows of a part */
+enum { MIN_ROWS = 16 }; /* a part has about this many rows or more */
 
 static int64_t grad_scratch(const struct kernel *, const struct kernel_call *c)
 {

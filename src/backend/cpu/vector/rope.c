@@ -1,11 +1,12 @@
 /* Rotary position embeddings: columns 2i and 2i+1 of a head are rotated by an angle, whose
  * cosine and sine are neighbors in the table. A vector holds whole pairs: y = x c + swapped(x)
- * s, where s is negative for the first of a pair. */
+ * s, where s is negative for the first column of a pair. */
 #include "backend/cpu/vector/act.h"
 
 #define OF_PAIR(lane, s) (((lane) & ~1) + (s))
 
-/* Rotates one head; y may be x. `sign` multiplies the sines: -1 and 1 alternately, or 1 and -1. */
+/* Rotates one head; y may be x. `sign` multiplies the sines: -1 and 1 alternately, or 1 and -1 for
+ * the opposite rotation (rope.back). */
 INLINE void rotate(const act *x, const float *angle, act *y, int64_t D, vf sign)
 {
     for (int64_t i = 0; i < D; i += W) {
@@ -33,7 +34,8 @@ static void rope_range(const struct kernel_call *c, int64_t first, int64_t last)
 RUN_ROWS(rope, 2)
 
 #if !ACT_IS_BF16
-/* Computed in double: in float, the angle of a large position would have no accurate digits. */
+/* Computes the table in double, because in float the angle of a large position would have no
+ * accurate digits. */
 static void table_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const int32_t *position = c->in[0];

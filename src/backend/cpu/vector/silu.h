@@ -8,7 +8,8 @@ struct silu {
     vf y, slope;
 };
 
-/* x is limited to at least -87: below it all results are 0 up to rounding, and e^-x overflows. */
+/* Numbers below -87 are replaced by -87: there, all results are 0 up to rounding, and e^-x would
+ * overflow. */
 INLINE vf vf_sigmoid(vf x)
 {
     return vf_reciprocal(1.0f + vf_exp(-vf_max(vf_all(-87.0f), x)));

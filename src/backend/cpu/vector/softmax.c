@@ -24,7 +24,7 @@ INLINE void softmax_row(const act *x, act *y, int64_t n, float scale)
         store_act(y + i, vf_exp(load_act(x + i, n - i) * scale - row_max) * inverse, n - i);
 }
 
-/* scale * y * (d - sum(d * y)) of the first n columns, d = dy * dscale. */
+/* dx = scale * y * (d - sum(d * y)) for the first n columns, where d = dy * dscale. */
 INLINE void softmax_grad_row(const act *dy, const act *y, act *dx, int64_t n, float scale,
                              float dscale)
 {
@@ -75,7 +75,8 @@ INLINE int64_t open_columns(const struct kernel_call *c, const struct strip *s, 
     return c->attr->score.causal ? s->q16 * 16 + q + 1 : s->T;
 }
 
-/* y = dropout(x). If not `scaled`, elements are unchanged or 0, so a y in bf16 rounds nothing. */
+/* y = dropout(x) in the unmasked columns. If `scaled` is false, kept elements are unchanged, so
+ * storing y in bf16 does not round them. */
 INLINE void drop_strip(const struct kernel_call *c, const struct strip *s, uint32_t step,
                        const act *x, act *y, bool scaled)
 {

@@ -4,7 +4,8 @@
 
 #if defined(__AVX512BF16__)
 
-/* Only kernels that round to bf16; the other kernels are those of avx512. */
+/* These kernels round to bf16 with one instruction (bf16.h). For all other calls, cpu_kernel goes
+ * on to the kernels of avx512. */
 const struct kernel *const VEC(vector_tables)[] = {
     VEC(pointwise_rows_bf16), VEC(gelu_rows_bf16),
     VEC(reduce_rows_bf16),    VEC(norm_rows_bf16),

@@ -4,7 +4,8 @@
 
 #include "backend/kernel.h"
 
-/* vector_tables lists the other tables and ends with NULL. Each table ends with run == NULL. */
+/* vector_tables lists the other tables of its instruction set and ends with NULL. Each of these
+ * tables ends with a row whose `run` is NULL. */
 #define ACT_TABLES(act_isa)                                \
     extern const struct kernel pointwise_rows_##act_isa[]; \
     extern const struct kernel gelu_rows_##act_isa[];      \

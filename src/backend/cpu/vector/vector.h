@@ -1,9 +1,10 @@
 /* vector.h - arithmetic on vectors of W floats, for any instruction set.
  *
  * Sources in this folder are compiled once for each instruction set, with a matching -march and
- * with ISA defined to its name; VEC() appends the name to every symbol with external linkage. They
- * use the vector types of gcc and clang, whose operators work lane by lane; this header adds the
- * operations that these types lack. With VEC_PLAIN it uses plain C, for all other processors.
+ * with ISA defined to its name; VEC() appends the name to every symbol with external linkage. The
+ * sources use the vector types of gcc and clang, whose operators work lane by lane; this header
+ * adds the operations that these types lack. If VEC_PLAIN is defined, this header uses plain C, for
+ * all other processors.
  *
  * The functions propagate NaN; vf_max and vf_min do so only for a NaN in the second operand. */
 #ifndef BACKEND_CPU_VECTOR_VECTOR_H
@@ -117,7 +118,7 @@ INLINE vf vf_reciprocal(vf a)
     vf r = _mm512_rcp14_ps(a);
     return r * (2.0f - a * r);
 }
-/* The estimate alone: four digits. */
+/* The estimate without the Newton step has four correct digits. */
 INLINE vf vf_reciprocal_4(vf a)
 {
     return _mm512_rcp14_ps(a);

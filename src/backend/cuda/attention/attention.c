@@ -1,4 +1,5 @@
-/* Attention forward: tensor cores in bf16 and tf32, FMAs in f32, else row by row. */
+/* Attention forward, host side: selects tensor cores for bf16 and tf32, FMAs for f32, or else the
+ * kernel that computes one query at a time. */
 #include "backend/cuda/attention/attention_shape.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
@@ -8,7 +9,8 @@
 
 enum { MAX_HEAD = 256, TENSOR_CORES = 80, CHUNK = 16 };
 
-/* Query rows of a warp / 16, warps, keys of a tile, blocks of an SM, whether registers hold q. */
+/* tiles: query rows of a warp / 16; keys: of a tile in shared memory; blocks: that must fit on an
+ * SM; keep_q: whether registers hold q. */
 struct tile {
     int tiles, warps, keys, blocks, keep_q;
 };
@@ -30,7 +32,8 @@ static struct tile wide_tile_of(const struct kernel_call *c, const struct attent
     return all[i];
 }
 
-/* Every warp reads all keys and values from shared memory, so it has 32 rows if registers allow. */
+/* Every warp reads all keys and values from shared memory, so a warp has 32 rows if registers
+ * allow. */
 static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     bool drop = c->attr->attention.drop.threshold > 0;
@@ -63,8 +66,8 @@ static void arg_tensors(struct cuda_launch *k)
     args_out(k, 0, "y lse");
 }
 
-/* Adds the launch of a tiled kernel, with the constants and arguments that all of them have. The
- * blocks of `heads` heads run concurrently, the longest blocks first. */
+/* Adds the launch of a tiled kernel, with the constants and arguments that all tiled kernels have.
+ * The blocks of `heads` heads run concurrently, the longest blocks first. */
 static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda_launches *l,
                                         const char *text, const struct attention_shape *h,
                                         int64_t heads, int rows, int threads)

@@ -12,8 +12,8 @@ enum { GRID_YZ = 65535, PLAIN_D = 1024 };
 
 /* Sets the grid that head_here() of the kernels expects: blocks of keys or of queries of all heads.
  * Two tensors of the heads that run concurrently fit into half of L2. The number of these heads is
- * a power of two, because a head often has a power of two of blocks and a GPU nearly a power of two
- * of SMs; then few SMs idle. */
+ * a power of two: the number of a head's blocks is often a power of two, and the number of a GPU's
+ * SMs is nearly one, so few SMs are idle. */
 static void grid_of_heads(struct cuda_launch *k, const struct kernel_call *c, bool keys,
                           int64_t block)
 {
@@ -175,7 +175,7 @@ static unsigned bytes_tf32(const struct layout_tf32 *l)
     return (unsigned)(2 * own * row + l->stages * (2 * l->tile * row + 2 * l->tile * 4));
 }
 
-/* The first layout that fits the device; NULL: none. */
+/* Returns the first layout that fits the device, or NULL if no layout fits. */
 static const struct layout_tf32 *layout_tf32(const struct kernel_call *c)
 {
     static const struct layout_tf32 candidates[] = {
@@ -236,7 +236,8 @@ static void launches_tf32(const struct kernel_call *c, struct cuda_launches *l)
     }
 }
 
-/* Adds the first launch of variants fma and plain. It computes delta, at the returned offset. */
+/* Adds the first launch of variants fma and plain, which computes delta. Returns the offset of
+ * delta in the scratch. */
 static int64_t add_delta(struct cuda_launches *l, const struct kernel_call *c)
 {
     enum { WARPS = 4 };

@@ -2,8 +2,8 @@
  * backward, for mma.sync and wgmma, which all give a warp the same blocks of 16x16 elements.
  *
  * A Philox call returns the bytes of a 4x4 set (dropout_attention). Two lanes, 4 apart, share a
- * set. One of them makes the call for the first of two 16x16 blocks, the other for the second
- * block; then they exchange words. */
+ * set. One of these lanes makes the call for the first of two 16x16 blocks, and the other lane
+ * makes the call for the second block. Then the two lanes exchange words. */
 #pragma once
 #include "device.cuh"
 
@@ -12,7 +12,7 @@
 struct drop_bytes {
     u32 w[2][2];
 };
-/* q16, k16: the first block; the second is the next one below (BELOW) or to the right. */
+/* The first block is (q16, k16). The second block is below the first (BELOW) or to its right. */
 template <bool ROWS_ARE_KEYS, bool BELOW>
 DEVICE drop_bytes random_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, int k16, int lane)
 {
@@ -49,7 +49,7 @@ DEVICE drop_bytes random_blocks(u32 seed, u32 site, u32 step, u32 bh, int q16, i
 struct drop {
     u32 seed, site, step, bh, less, carry;
 };
-/* Bytes of blocks k16 and k16 + 1; rows are queries. */
+/* Random bytes of blocks (q16, k16) and (q16, k16 + 1); rows are queries. */
 DEVICE drop_bytes random_bytes(const drop &d, u32 q16, u32 k16)
 {
     return random_blocks<false, false>(d.seed, d.site, d.step, d.bh, q16, k16, threadIdx.x % WARP);

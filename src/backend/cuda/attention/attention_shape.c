@@ -1,6 +1,7 @@
 #include "backend/cuda/attention/attention_shape.h"
 
-/* Rows of tensor maps are multiples of 16 bytes. */
+/* The smallest compiled head size that holds D columns; 0 if there is none, or if D is not a
+ * multiple of 8: rows of bf16 in tensor maps must be multiples of 16 bytes. */
 static int64_t width_of(int64_t D)
 {
     static const int64_t all[] = {16, 32, 64, 96, 128, 192, 256};

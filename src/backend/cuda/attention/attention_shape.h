@@ -4,9 +4,9 @@
 
 #include "backend/cuda/runtime/launch.h"
 
-/* Inputs of the forward; its outputs are y and the log-sum-exp. */
+/* Inputs of the forward pass; its outputs are y and the log-sum-exp. */
 enum { FORWARD_QKV, FORWARD_STEP };
-/* Inputs of the backward; its output is dqkv. */
+/* Inputs of the backward pass; its output is dqkv. */
 enum { DY, QKV, Y, LSE, STEP };
 
 struct attention_shape {
@@ -18,9 +18,10 @@ struct attention_shape {
     double divisor; /* of the scores */
 };
 
-/* Shape of a call whose input number `qkv` is (B,T,(H+2KV)D). */
+/* Returns the shape of a call whose input number `qkv` is (B,T,(H+2KV)D). */
 struct attention_shape attention_shape_of(const struct kernel_call *c, int qkv);
-/* How many query heads' keys and values fill at most half of L2: whole groups, at least one. */
+/* The number of query heads whose keys and values together fill at most half of L2: whole groups of
+ * heads, at least one group. */
 int64_t attention_heads_at_once(const struct kernel_call *c, const struct attention_shape *s);
 /* A bf16 tensor (B,T,heads,D) for a tensor map. A box has `rows` rows of one head, and as many
  * columns as the swizzle spans. */
@@ -29,8 +30,9 @@ struct cuda_tensor attention_tensor(const struct attention_shape *s, int64_t hea
 /* Shared memory, in bytes, of a block of attention_f32_wide.cuh that owns `rows` rows of `own`
  * tensors (1 in forward, 2 in backward), with a buffer of scores for each. */
 int64_t attention_wide_bytes(const struct attention_shape *s, int rows, int own);
-/* The rows of such a block, 128, 64 or 32: the most that shared memory and registers hold, or fewer
- * if there would be fewer blocks than SMs. `heads`: of one sequence. 0: no block fits. */
+/* The number of rows of such a block, 128, 64 or 32: the most that shared memory and registers
+ * hold, or fewer if there would be fewer blocks than SMs; 0 if no block fits. `heads`: heads of one
+ * sequence. */
 int attention_wide_rows(const struct kernel_call *c, const struct attention_shape *s, int64_t heads,
                         int own);
 

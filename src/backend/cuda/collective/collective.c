@@ -1,10 +1,12 @@
-/* Collectives of ranks that are threads and share the GPU. Their contexts are one, the primary
- * context of the device, so a kernel of one rank reads and writes the memory of the others.
+/* Collectives on GPUs. Ranks that are processes have a GPU each and use NCCL (start_nccl). The rest
+ * of this file is for ranks that are threads: they share one GPU and its primary context, so a
+ * kernel of one rank reads and writes the memory of the others.
  *
- * The hosts of the ranks meet in the communicator, whose threads launch the work, each on a stream
- * of its rank beside the stream of the kernels. An event of each call orders what is on the device:
- * it is recorded behind the kernels that compute the data, then behind the rank's part of the
- * collective, at last behind the parts of all ranks. */
+ * Such ranks meet in the communicator (ranks/threads.c). The communicator's thread of each rank
+ * launches the work on the rank's stream for collectives (cuda_ranks_stream), not on the stream of
+ * the kernels. Each call has an event that orders the work on the device. The event is recorded
+ * after the kernels that compute the data, then after the rank's part of the collective, and
+ * finally after the parts of all ranks. */
 #include "backend/communicator.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/context.h"
@@ -15,15 +17,15 @@
 
 enum { THREADS = 256, EACH = 4, MOST = RANKS_ON_DEVICE }; /* as in collective.cu */
 
-/* A call of a rank, which other ranks read: `mark`. */
+/* One rank's call of a collective. Other ranks read its `mark`. */
 struct rank_call {
     void *context;
     CUstream stream;
     CUevent mark;
-    CUfunction sum; /* NULL: it only copies */
+    CUfunction sum; /* NULL: the collective only copies */
 };
 
-/* --- what the communicator launches ----------------------------------------------------------- */
+/* --- the functions of struct collective_memory, which the communicator calls ------------------ */
 
 static enum status follow(void *call, void *other)
 {
@@ -88,7 +90,7 @@ static void release(struct kernel_call *c)
     cuda_release(c);
 }
 
-/* Created by the first run. */
+/* Returns the state of the call, which the first run creates. */
 static enum status rank_call_of(const struct kernel_call *c, int launches, struct rank_call **ret)
 {
     void **state = cuda_row_state(c);
@@ -104,8 +106,9 @@ static enum status rank_call_of(const struct kernel_call *c, int launches, struc
                       "create an event");
 }
 
-/* Ranks that are processes: NCCL, on the stream of the ranks. The rank's own event is behind the
- * gradient, then behind the collective; all of it may be captured. */
+/* Starts a collective of ranks that are processes, with NCCL, on the stream for collectives. The
+ * event `mark` is recorded first after the kernels that compute the data, and again after the
+ * collective. These calls may be captured in a graph. */
 static enum status start_nccl(const struct kernel_call *c, enum collective what)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -170,7 +173,8 @@ static enum status await(const struct kernel_call *c)
     return communicator_wait(c->communicator, c->out[0]);
 }
 
-/* The addresses of the other ranks, the shard and the ranks that get it are known when it runs. */
+/* Describes the kernel for planning. The real arguments are known only when it runs (sum): the
+ * addresses of all ranks, the shard, and the ranks that get the sum. */
 static void sum_of_shard(const struct kernel_call *c, struct cuda_launches *l)
 {
     static const char *const names[MOST] = {"rank0", "rank1", "rank2", "rank3",

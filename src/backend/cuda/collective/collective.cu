@@ -1,8 +1,8 @@
-/* collective.cu - the sum over ranks that share the GPU, in their order, for all of them at once.
+/* collective.cu - sums floats over ranks that share the GPU, in the order of the ranks.
  *
- * Compiled with RANKS. Bound by memory: for each element RANKS floats are read, and one is written
- * for each rank that gets the sum. Elements first ... end - 1, where `first` is a multiple of 16,
- * for the ranks to_first ... to_end - 1. */
+ * Compiled with RANKS. Sums elements first ... end - 1, where `first` is a multiple of 16, and
+ * writes the sums to the memories of ranks to_first ... to_end - 1. Bound by memory: for each
+ * element RANKS floats are read, and one is written for each rank that gets the sum. */
 #include "device.cuh"
 
 #define THREADS 256

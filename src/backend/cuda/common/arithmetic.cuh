@@ -54,7 +54,8 @@ DEVICE float rsqrt_of(float x)
 {
     return 1.0f / sqrtf(x);
 }
-/* For bf16: one exponential; near 0, where the subtraction cancels, two terms of the series. */
+/* For bf16, takes one exponential, or two terms of the series near 0, where the subtraction would
+ * cancel. */
 template <typename T> DEVICE float tanh_of(float x)
 {
     if constexpr (sizeof(T) == 2)
@@ -108,7 +109,7 @@ template <typename T> DEVICE float rounded(float a)
     return to_float(to<T>(a));
 }
 
-/* --- the cases of enum broadcast: N elements from element i on, or one --- */
+/* --- the cases of enum broadcast: `of` loads N elements from element i on, `at` element i --- */
 
 struct same {
     template <int N, typename T>
@@ -138,7 +139,7 @@ struct per_row {
         return to_float(b[coord_of(i, period).row]);
     }
 };
-/* `period` elements, repeated. */
+/* b has `period` elements, which repeat. */
 struct trailing {
     template <int N, typename T> DEVICE floats<N> of(const T *b, i64 i, int period)
     {

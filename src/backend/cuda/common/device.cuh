@@ -26,7 +26,7 @@ struct bf16 {
 #define LOG2_E     1.44269504088896341f
 #define LN_2       0.693147180559945309f
 
-/* n >= 0 over a positive divisor, rounded up; n rounded up to a multiple. */
+/* ceil_div: n / by, rounded up, for n >= 0 and by > 0. round_up: n rounded up to a multiple. */
 DEVICE constexpr int ceil_div(int n, int by)
 {
     return (n + by - 1) / by;
@@ -128,7 +128,7 @@ template <int N, typename T> DEVICE floats<N> load(const T *p)
     UNROLL for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
     return r;
 }
-/* load for data that this kernel reads once and does not write: kept out of L1. */
+/* Like load, for data that this kernel reads once and does not write: the caches evict it first. */
 template <int N, typename T> DEVICE floats<N> load_streaming(const T *p)
 {
     vector_of<N, T> a;
@@ -138,7 +138,8 @@ template <int N, typename T> DEVICE floats<N> load_streaming(const T *p)
     UNROLL for (int i = 0; i < N; i++) r[i] = to_float(a.x[i]);
     return r;
 }
-/* Words are assembled explicitly: the compiler might split an access into four. */
+/* The words of a vector access are assembled explicitly, because the compiler might split a store
+ * of a struct into four. */
 DEVICE void store_words(u16 *p, const u32 (&w)[1])
 {
     *(u32 *)p = w[0];
@@ -166,7 +167,8 @@ template <int N, typename T> DEVICE void store(T *p, const floats<N> &f)
     }
 }
 
-/* Sums and maxima; every thread gets the result. The order of additions is always the same. */
+/* Sums and maxima over a warp or a block. Every thread of the warp or block gets the result. The
+ * order of additions is always the same. */
 DEVICE float warp_sum(float a)
 {
     UNROLL for (int d = WARP / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
@@ -177,7 +179,8 @@ DEVICE float warp_max(float a)
     UNROLL for (int d = WARP / 2; d; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));
     return a;
 }
-/* Over a block of THREADS threads, a multiple of 32; all must call. Calls may follow each other. */
+/* The block has THREADS threads, a multiple of 32; all must call. Calls need no barrier between
+ * them. */
 template <int THREADS> DEVICE float block_sum(float a)
 {
     __shared__ float part[THREADS / WARP];
@@ -239,8 +242,9 @@ DEVICE words dropout_attention(u32 seed, u32 site, u32 step, u32 bh, u32 q16, u3
  * byte >= threshold, that is, where the element is kept. Let t be the threshold, less 128 if it is
  * above 128. (byte | 128) - t has its sign set where the lower seven bits are >= t, and no byte
  * borrows. With a threshold up to 128 the element is kept if this sign or the byte's own is set,
- * above 128 if both are. Both cases are the majority of these two signs and `carry`, which is all
- * ones or zero. `less` is t in each byte. */
+ * above 128 if both are. In both cases the result is the majority of these two signs and `carry`,
+ * which is all ones for thresholds up to 128 and zero for thresholds above. `less` is t in each
+ * byte. */
 DEVICE u32 dropout_kept(u32 bytes, u32 less, u32 carry)
 {
     u32 low = (bytes | 0x80808080u) - less;
@@ -250,13 +254,14 @@ DEVICE int byte_at(u32 word, int i)
 {
     return (int)(word >> (8 * i) & 255);
 }
-/* Word i of a call, by selection: a dynamic index would put the words into local memory. */
+/* Word i of a call. It is selected, because a dynamic index would put the words into local memory.
+ */
 DEVICE u32 word_at(const words &d, int i)
 {
     u32 low = i & 1 ? d.w[1] : d.w[0], high = i & 1 ? d.w[3] : d.w[2];
     return i & 2 ? high : low;
 }
-/* True if element (q,k) of the attention matrix of head bh is kept; a separate Philox call. */
+/* True if element (q,k) of the attention matrix of head bh is kept. Makes its own Philox call. */
 DEVICE bool keeps_score(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
 {
     words r = dropout_attention(seed, site, step, bh, q / 16, k / 16, q % 8 / 2, k % 8 / 2);

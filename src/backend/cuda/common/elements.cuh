@@ -2,8 +2,8 @@
  *
  * Each thread of a block of THREADS takes TIMES vectors of N elements. The k-th vectors of all
  * threads are contiguous, so each access of a warp is coalesced. The tail after the last whole
- * vector, fewer than N elements, goes to the first threads of the last block. Values start at
- * multiples of 64 bytes, so vectors of a flat tensor are aligned. */
+ * vector, fewer than N elements, goes to the first threads of the last block. Tensors start at
+ * multiples of 64 bytes, so the vectors of a flat tensor are aligned. */
 #pragma once
 #include "device.cuh"
 
@@ -55,8 +55,9 @@ DEVICE void advance(coord &p, int columns)
 }
 
 /* Random bytes of elements, for dropout. A Philox call returns the bytes of 16 elements, which
- * belong to 16 / N neighboring threads. Each of them makes the call for a different vector k, and
- * they exchange words. All threads of a warp must call. `first` is first_element. */
+ * belong to 16 / N neighboring threads. Each of these threads makes the call for a different
+ * vector k, and the threads exchange words by shuffles, so all threads of a warp must call this
+ * function. `first` is the result of first_element. */
 template <int N, int TIMES> struct random_bytes {
     u32 w[TIMES][N / 4];
 };

@@ -1,9 +1,10 @@
 /* hopper.cuh - PTX that compute capability 9.0 adds to mma.cuh, by its PTX names: wgmma, tensor
  * maps, barriers in shared memory, and fences. For sources compiled for sm_90a only.
  *
- * A warpgroup is four warps, the first a multiple of four. t is a thread's number in it; w = t /
- * 32, g = t % 32 / 4, q = t % 4. Addresses of shared memory have 32 bits (shared_address). PTX ISA
- * 8.x, "Asynchronous Warpgroup Level Matrix Instructions" and "Tensors". */
+ * A warpgroup is four consecutive warps; the number of the first one is a multiple of four. t is a
+ * thread's number in its warpgroup; w = t / 32, g = t % 32 / 4, q = t % 4. Addresses of shared
+ * memory have 32 bits (shared_address). PTX ISA 8.x, "Asynchronous Warpgroup Level Matrix
+ * Instructions" and "Tensors". */
 #pragma once
 #include "mma.cuh"
 
@@ -45,7 +46,8 @@ template <int SWIZZLE = SWIZZLE_128B> DEVICE u32 panel_chunk(int row, int c)
     return (u32)(row * CHUNKS + (c ^ (row / (8 / CHUNKS) & (CHUNKS - 1)))) * 16;
 }
 
-/* Required before the first wgmma, and after other instructions touched its registers. */
+/* Required before the first wgmma, and after other instructions accessed the registers of a wgmma.
+ */
 DEVICE void wgmma_fence()
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -59,8 +61,8 @@ template <int N> DEVICE void wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
-/* A barrier for the compiler: reads and writes of d stay on their side of it. The compiler does not
- * know that wgmma is asynchronous and could read d before the wait. */
+/* A barrier for the compiler: reads and writes of d stay on their side of the barrier. The compiler
+ * does not know that wgmma is asynchronous and could read d before the wait. */
 template <int N> DEVICE void wgmma_hold(float (&d)[N])
 {
     UNROLL for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
@@ -146,9 +148,9 @@ DEVICE void wgmma_ss(float (&d)[N / 2], u64 a, u64 b, bool accumulate)
     else if constexpr (N == 256) WGMMA_SS(256, 128, 128, 129, 130, 131, 132);
     else static_assert(N == 0, "no wgmma of this width");
 }
-/* The same with floats, a (64 x 8) and b (8 x N), both K-major, in panels of 32 columns, 128 bytes;
- * the next 8 of k are 32 bytes further. wgmma truncates them to the 10 mantissa bits of tf32; a
- * tensor map of that type rounds while it copies. */
+/* Like wgmma_ss, for floats: a (64 x 8) and b (8 x N) are both K-major, in panels of 32 columns,
+ * 128 bytes; the next 8 of k are 32 bytes further. wgmma truncates the floats to the 10 mantissa
+ * bits of tf32; a tensor map of type tf32 rounds them while it copies. */
 template <int N> DEVICE void wgmma_ss_tf32(float (&d)[N / 2], u64 a, u64 b, bool accumulate)
 {
     if constexpr (N == 128) WGMMA_SS_TF32(128, 64, 64, 65, 66);
@@ -156,7 +158,7 @@ template <int N> DEVICE void wgmma_ss_tf32(float (&d)[N / 2], u64 a, u64 b, bool
     else if constexpr (N == 256) WGMMA_SS_TF32(256, 128, 128, 129, 130);
     else static_assert(N == 0, "no wgmma of this width");
 }
-/* a is in registers. */
+/* a is in registers, b in shared memory. */
 template <int N, bool TB>
 DEVICE void wgmma_rs(float (&d)[N / 2], const u32 (&a)[4], u64 b, bool accumulate)
 {
@@ -208,7 +210,8 @@ DEVICE void mbarrier_wait(u32 barrier, int parity)
 /* Makes this thread's writes to shared memory visible to wgmma and bulk copies, once a thread
  * barrier is passed. Writes of other threads before a barrier that this thread has passed become
  * visible to the wgmma and copies that it issues itself: PTX ISA 8.x, "Memory Consistency Model",
- * "Causality order", where a proxy fence counts anywhere on the path. Slower during wgmma. */
+ * "Causality order", where a proxy fence counts anywhere on the path. The fence takes longer while
+ * wgmma are in flight. */
 DEVICE void fence_async()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -313,16 +316,16 @@ template <int N> DEVICE void registers_dec()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
-/* Four 8x8 matrices of bf16, as ldmatrix_x4 loads them. Lanes 8i ... 8i+7 give the addresses of the
- * 8 rows of matrix i; r[i] has row g, elements 2q, 2q+1. Two adjacent 8-column tiles of d are,
- * packed, r[0], r[1] (rows g, g+8) and r[2], r[3]. */
+/* Stores four 8x8 matrices of bf16 that are in registers as ldmatrix_x4 loads them. Lanes 8i ...
+ * 8i+7 give the addresses of the 8 rows of matrix i; r[i] has row g, elements 2q, 2q+1. Two
+ * adjacent 8-column tiles of d are, packed, r[0], r[1] (rows g, g+8) and r[2], r[3]. */
 DEVICE void stmatrix_x4(u32 address, const u32 (&r)[4])
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                  "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");
 }
-/* The same with each matrix transposed: r[i] has column g, elements of rows 2q, 2q+1. */
+/* Like stmatrix_x4, with each matrix transposed: r[i] has column g, elements of rows 2q, 2q+1. */
 DEVICE void stmatrix_x4_trans(u32 address, const u32 (&r)[4])
 {
     asm volatile(

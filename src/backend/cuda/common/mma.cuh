@@ -19,7 +19,7 @@ DEVICE void ldmatrix_x4(u32 (&r)[4], u32 address)
                  : "r"(address)
                  : "memory");
 }
-/* The same with each matrix transposed: r[i] = column g, elements of rows 2q, 2q+1. */
+/* Like ldmatrix_x4, with each matrix transposed: r[i] = column g, elements of rows 2q, 2q+1. */
 DEVICE void ldmatrix_x4_trans(u32 (&r)[4], u32 address)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -45,7 +45,7 @@ DEVICE void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* d (16x8, float) += a (16x8, tf32) b (8x8, tf32); d as above.
+/* d (16x8, float) += a (16x8, tf32) b (8x8, tf32); d as in mma_m16n8k16.
  *     a[0] = row g, column q; a[1] = row g+8, column q; a[2], a[3] = the same rows, column q+4
  *     b0 = column g, row q; b1 = column g, row q+4 */
 DEVICE void mma_m16n8k8_tf32(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
@@ -64,7 +64,7 @@ DEVICE u32 cvt_rna_tf32(float a)
     return r;
 }
 
-/* The same in one instruction where the GPU has one: sm_90 rounds ties to even, older GPUs away
+/* Rounds to tf32, on sm_90 by the instruction that rounds ties to even; older GPUs round ties away
  * from zero. */
 DEVICE u32 cvt_tf32(float a)
 {
@@ -77,15 +77,15 @@ DEVICE u32 cvt_tf32(float a)
     return r;
 }
 
-/* Copies 16 bytes from global to shared memory without registers. `bytes` (0 or 16) of them are
- * read, the rest is zero. With 0 nothing is read, but the address must be valid. */
+/* Writes 16 bytes of shared memory, without registers: a copy of global memory if `bytes` is 16,
+ * zeros if it is 0. With 0 nothing is read, but the address must be valid. */
 DEVICE void cp_async_16(u32 to, const void *from, int bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
                  "l"(__cvta_generic_to_global(from)), "r"(bytes)
                  : "memory");
 }
-/* The same with 4 bytes (`bytes`: 0 or 4), which may lie anywhere in a row. */
+/* Like cp_async_16, for 4 bytes at any multiple of 4; `bytes` is 0 or 4. */
 DEVICE void cp_async_4(u32 to, const void *from, int bytes)
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to),
@@ -96,7 +96,8 @@ DEVICE void cp_async_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/* Waits until at most N of this thread's groups are in flight; other threads need __syncthreads. */
+/* Waits until at most N of this thread's groups are in flight. The copied data are visible to other
+ * threads only after __syncthreads. */
 template <int N> DEVICE void cp_async_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
@@ -109,7 +110,8 @@ DEVICE void store_16(void *p, u32 a, u32 b, u32 c, u32 d)
                  "r"(a), "r"(b), "r"(c), "r"(d)
                  : "memory");
 }
-/* Reads 16 bytes of shared memory at this point; they are not kept in registers between uses. */
+/* Reads 16 bytes of shared memory at this point of the code; the compiler does not move the read or
+ * keep its result in registers for later reads. */
 DEVICE void load_shared_16(u32 (&r)[4], u32 address)
 {
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
@@ -167,7 +169,8 @@ DEVICE u32 prmt(u32 a, u32 b, u32 which)
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
     return r;
 }
-/* Zeroes the elements of a pair of bf16 whose byte of `kept`, 0, 1 (`upper`: 2, 3), has no sign. */
+/* Zeroes each of two bf16 whose byte of `kept` has no sign bit. The bytes are 0 and 1 or, if
+ * `upper`, 2 and 3. */
 DEVICE void drop_pair(u32 &two, u32 kept, bool upper)
 {
     two &= prmt(kept, 0, upper ? 0xbbaa : 0x9988);
@@ -207,7 +210,8 @@ DEVICE void red_add_x4(float *p, const float (&a)[4])
 #endif
 }
 
-/* Returns a, hidden from the compiler, which then recomputes values instead of keeping them. */
+/* Returns a. The compiler does not know that the result equals a, so it recomputes values from the
+ * result instead of keeping them in registers. */
 DEVICE int opaque(int a)
 {
     asm volatile("" : "+r"(a));

@@ -5,7 +5,7 @@
 #pragma once
 #include "mma.cuh"
 
-/* e^a, as exact as a result of type T can be: for bf16, two ulps of float are negligible. */
+/* e^a, accurate enough for a result of type T: for bf16, two ulps of float are negligible. */
 template <typename T> DEVICE float exp_for(float a)
 {
     if constexpr (sizeof(T) == 2)
@@ -14,7 +14,8 @@ template <typename T> DEVICE float exp_for(float a)
         return expf(a);
 }
 
-/* e^a - 1, equally exact, for a <= 0: three terms of the series are enough for bf16 near 0. */
+/* e^a - 1 for a <= 0, as accurate as exp_for: near 0, three terms of the series suffice for bf16.
+ */
 template <typename T> DEVICE float expm1_for(float a)
 {
     if constexpr (sizeof(T) == 2)
@@ -45,7 +46,7 @@ DEVICE void row_sync()
     else
         __syncthreads();
 }
-/* Over the lanes of a row; all of them must call. */
+/* The sum and the maximum over the lanes of a row; all lanes of the row must call. */
 DEVICE float row_sum(float a)
 {
     return block_sum<LANES>(a);

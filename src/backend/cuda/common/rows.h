@@ -6,7 +6,7 @@
 
 /* Threads for a row of `columns`, `each` columns per thread: a multiple of a warp, at most 1024. */
 int row_lanes(int64_t columns, int64_t each);
-/* Elements of a 16-byte access; fewer if rows are not a multiple of it. */
+/* The number of elements of a 16-byte access, halved until it divides the length of a row. */
 int row_access(enum dtype dtype, int64_t columns);
 
 /* Adds a launch over rows: defines LANES, and sets the block to ROW_THREADS of rows.cuh. */

@@ -7,7 +7,8 @@
 enum { WARP = 32, THREADS = 256, PER_THREAD = 16 };
 enum { SORTERS = 512, RANGE = 512, ADDERS = 128, CHUNK = 16, SCANNED = 2048 };
 enum { MOST_THREADS = 256, SUMMED_BY = 4 };
-/* Most id comparisons (table rows times ids) with which embed_scan beats two more launches. */
+/* The most id comparisons (table rows times ids) with which embed_scan is faster than the sort,
+ * which has two more launches. */
 static const int64_t SCAN_WORK = 4 << 20;
 
 static struct cuda_launch *rows_launch(const struct kernel_call *c, struct cuda_launches *l,
@@ -140,7 +141,7 @@ void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "C", type_columns(&c->out_type[0]));
 }
 
-/* Warps of a block of embed_few.cu, each with its own table in shared memory; 0: too few of them
+/* Warps of a block of embed_few.cu, each with its own table in shared memory; 0: too few tables
  * fit. As in the kernel, a block has 64 columns, and the table one extra row. */
 enum { WIDE = 64, FEW_WARPS = 3, MOST_WARPS = 12, PART_ADDERS = 128 };
 static int few_warps(const struct kernel_call *c)
@@ -185,7 +186,7 @@ void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "n", V * C);
 }
 
-/* Sorted indices, their ids, and where each id begins. */
+/* Offsets in scratch: the sorted indices, their ids, and where each id begins. */
 struct sorted {
     int64_t order, keys, start;
 };
@@ -250,7 +251,8 @@ void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "C", C);
 }
 
-/* Groups of a block share the sequences; each has enough of them to keep loads in flight. */
+/* The groups of a block share the sequences; each group has enough sequences to keep loads in
+ * flight. */
 enum { SEQUENCES = 16 };
 void embed_grad_sum_launches(const struct kernel_call *c, struct cuda_launches *l)
 {

@@ -8,7 +8,9 @@ void embed_launches(const struct kernel_call *c, struct cuda_launches *l);
 void embed_sum_launches(const struct kernel_call *c, struct cuda_launches *l);
 void embed_grad_launches(const struct kernel_call *c, struct cuda_launches *l);
 void embed_grad_sum_launches(const struct kernel_call *c, struct cuda_launches *l);
-/* For small tables and few ids, and for tables of few rows; each with its condition. */
+/* embed_scan is for small tables and few ids; embed_grad_scans tells whether a call is such a case.
+ * embed_few is for tables of few rows; embed_grad_has_few_rows tells whether a call is such a case.
+ */
 void embed_scan_launches(const struct kernel_call *c, struct cuda_launches *l);
 bool embed_grad_scans(const struct kernel_call *c);
 void embed_few_launches(const struct kernel_call *c, struct cuda_launches *l);

@@ -6,8 +6,8 @@
  * warps is a part (V,C), and embed_parts sums the parts. There are no atomics and the grid fixes
  * the order: deterministic. Ids outside the table go to an extra row.
  *
- * dy is read once. A warp has two shared-memory additions in flight, so many warps are needed:
- * bound by their latency and, where V allows few warps, by memory latency. */
+ * dy is read once. A warp has two shared-memory additions in flight, so many warps are needed.
+ * Bound by the latency of these additions and, where V allows few warps, by memory latency. */
 #include "device.cuh"
 
 enum { THREADS = WARPS * WARP, WIDE = 64, BATCH = 16 };
@@ -24,7 +24,8 @@ DEVICE float2 floats_of(uint2 two)
     return make_float2(__uint_as_float(two.x), __uint_as_float(two.y));
 }
 
-/* Adds 32 rows of dy or, unless ALL, `left` rows. `mine`: byte offset of this lane's table row. */
+/* Adds 32 rows of dy or, unless ALL, `left` rows. `mine` is the byte offset of this lane's table
+ * row. */
 template <bool ALL> DEVICE void add_rows(u8 *table, const T_X *p, i64 pitch, int mine, int left)
 {
     UNROLL for (int half = 0; half < WARP; half += BATCH) {

@@ -55,8 +55,8 @@ DEVICE u32 lanes_below()
     return (1u << threadIdx.x % WARP) - 1;
 }
 
-/* Appends to `list`, from `at` on, the indices whose id is in low ... low + width - 1, in order;
- * this warp searches first ... last - 1. */
+/* A warp searches the indices first ... last - 1 and appends to `list`, from `at` on and in order,
+ * the indices whose id is in low ... low + width - 1. */
 DEVICE void collect(const int *__restrict__ ids, int *list, int at, int first, int last, int low,
                     int width)
 {
@@ -103,7 +103,8 @@ embed_order(const int *ids, int *list, int *order, int *keys, int *start, int n,
     }
     collect(ids, list, base + mine, first, last, low, width);
     __syncthreads();
-    /* Counts each id in this warp's share of the list, then computes where its first one goes. */
+    /* Counts each id in this warp's share of the list, then computes where the first index of the
+     * id goes. */
     const int from = base + (int)((i64)hits * warp / SORT_WARPS),
               to = base + (int)((i64)hits * (warp + 1) / SORT_WARPS);
     for (int j = from; j < to; j += WARP) {
@@ -151,14 +152,15 @@ template <int M> DEVICE void store_last(float *p, const floats<M> &a)
         store<M>(p, a);
 }
 
-/* Sums chunk `chunk` for M columns per thread of a stripe. part (chunks,2,C): the sum of an id that
- * started before the chunk and, if different, of one that continues after it. */
+/* Sums chunk `chunk` for M columns per thread of a stripe. part (chunks,2,C): the sum of the id
+ * that started before the chunk and, if this is another id, the sum of the id that continues after
+ * the chunk. */
 template <int M>
 DEVICE void chunk_sums(const int *order, const int *keys, const T_X *__restrict__ dy,
                        const float *onto, float *table, float *part, int chunk, int stripe,
                        int total, int C)
 {
-    /* one before the chunk, each of the chunk, one after it */
+    /* key: of the row before the chunk, of each row of the chunk, of the row after the chunk */
     __shared__ int index[CHUNK], key[CHUNK + 2];
     const int first = chunk * CHUNK, count = total - first < CHUNK ? total - first : CHUNK;
     if (count <= 0) return;
@@ -210,7 +212,8 @@ DEVICE void other_rows(const int *start, const float *onto, float *table, int fi
     }
 }
 
-/* The first chunks * stripes blocks add, the others write empty rows. M columns per thread. */
+/* The first chunks * stripes blocks add; the other blocks write the table rows without an id. M
+ * columns per thread. */
 template <int M>
 DEVICE void sums(const int *order, const int *keys, const int *start, const T_X *dy,
                  const float *onto, float *table, float *part, int chunks, int stripes, int V,

@@ -4,15 +4,16 @@
  *
  * T_X: type of dy; the table is float. Bound by memory: dy is read once, the table written once.
  *
- * Usually each position has its own id. So a block handles one position: it loads its rows of all
- * sequences first, then searches the ids. The first position of an id writes its row, adding the
- * rows of later positions with that id; block v writes zeros to row v if no position has id v. A
- * row is cut into stripes of `across` threads of M columns; groups of threads share the sequences.
- * Shapes fix the order: deterministic. Ids outside the table are ignored. */
+ * Usually each position has its own id. So a block handles one position: it loads the position's
+ * rows of all sequences first, then searches the ids. The block of the first position of an id
+ * writes that id's table row, adding the rows of later positions with the same id; block v writes
+ * zeros to row v if no position has id v. A row is cut into stripes of `across` threads of M
+ * columns; groups of threads share the sequences. Shapes fix the order: deterministic. Ids outside
+ * the table are ignored. */
 #include "device.cuh"
 
 #define MOST_THREADS 256
-/* rows, ids loaded at once */
+/* TOGETHER, LOADS: rows and ids that a thread loads at once */
 enum { N = 16 / (int)sizeof(T_X), TOGETHER = sizeof(T_X) == 2 ? 8 : 4, LOADS = 8 };
 
 /* Adds the rows of sequences first, first + step ... */
@@ -34,7 +35,8 @@ DEVICE void add_rows(floats<M> &s, const T_X *dy, i64 between, int first, int st
     }
 }
 
-/* Whether an earlier or a later position has the id of position i; whether any has id i. */
+/* Whether an earlier or a later position has the id of position i; whether any position has id i.
+ */
 struct found {
     bool earlier, later, used;
 };
@@ -94,7 +96,8 @@ DEVICE void position_sum(const int *ids, const T_X *__restrict__ dy, float *tabl
     }
 }
 
-/* For rows of whole vectors, and for any. One block per position and per table row. */
+/* embed_grad_sum is for rows of whole vectors, embed_grad_sum_any for any rows. Block i has
+ * position i and table row i, if these exist. */
 KERNEL(MOST_THREADS)
 embed_grad_sum(const int *ids, const T_X *dy, float *table, int n, int sequences, int V, int C,
                int across)

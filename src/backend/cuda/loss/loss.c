@@ -1,5 +1,6 @@
-/* Cross-entropy: a warp per short row, else a block, which keeps the row in shared memory if it
- * fits. With the gradient, a row of at most 32 accesses has one lane per access. */
+/* Cross-entropy: a short row has a warp, a longer row a block. If loss and gradient are computed
+ * together, the block keeps its row in shared memory if the row fits, and a row of at most 32
+ * accesses has one lane per access. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 

@@ -1,6 +1,6 @@
 /* loss.cu - cross-entropy over rows of logits (rows, columns): lse = log sum e^x over the first
- * `vocab` columns, loss = lse - x[target], exact near 0, averaged; gradient = (softmax - one-hot of
- * the target) dloss / rows, 0 in the padding columns.
+ * `vocab` columns; loss = lse - x[target], accurate near 0, averaged over the rows; gradient =
+ * (softmax - one-hot of the target) dloss / rows, 0 in the padding columns.
  *
  * T_X: logits and their gradient, which may share memory; LANES: threads of a row (rows.cuh); HELD:
  * the row stays in shared memory between its uses: vocab * sizeof(T_X) bytes, rounded down to 16.
@@ -10,7 +10,9 @@
  * element, 60 % of the peak). Misaligned rows (50257 columns) are as fast. Deterministic. */
 #include "rows.cuh"
 
-/* The first n elements of a row: aligned 16-byte words; fewer than 2 N at the edges, one a lane. */
+/* The first n elements of a row consist of `head` elements before the first aligned word of 16
+ * bytes, `words` such words, and elements after the last word. `edges` is the number of elements
+ * before the first and after the last word, fewer than 2 N; a lane has at most one such element. */
 struct run {
     enum { N = 16 / (int)sizeof(T_X) };
     int head, words, edges;
@@ -62,7 +64,8 @@ template <int N> DEVICE void add_without(partial &t, floats<N> x, int target)
 struct row_stats {
     float top, others, sum, loss;
 };
-/* Combines all lanes; each gets the result. at_target: the logit, NaN if the target is invalid. */
+/* Combines all lanes; each gets the result. at_target: the target's logit, NaN if the target is
+ * invalid. */
 DEVICE row_stats join_lanes(const partial &mine, float at_target, bool valid)
 {
     row_stats s;
@@ -80,8 +83,8 @@ DEVICE T_X *held(int word)
 {
     return (T_X *)shared_memory + word * run::N;
 }
-/* Words are copied in PARTS groups, so that the first are processed while the others are in flight.
- * Each lane reads only the words that it copied itself, so no barrier is needed. */
+/* Words are copied in PARTS groups, so that the first words are processed while later ones are in
+ * flight. Each lane reads only the words that it copied itself, so no barrier is needed. */
 enum { PARTS = 4 };
 DEVICE int part_words(const run &r)
 {
@@ -109,7 +112,7 @@ template <int LEFT> DEVICE void add_held(partial &t, const run &r, int hole, int
 }
 #endif
 
-/* x: the row without its target; r: its first `vocab` columns. */
+/* This lane's partial sum over the first `vocab` columns of row x (run r), without the target. */
 DEVICE partial partial_of(const run &r, const T_X *x, int target)
 {
     partial t = {LOWEST_F, 0};
@@ -141,7 +144,8 @@ DEVICE partial partial_of(const run &r, const T_X *x, int target)
     return t;
 }
 
-/* dx = factor e^(x - shift), but `at_target` at the target, unless invalid; dx may be x. */
+/* dx = factor e^(x - shift), except for `at_target` in the target's column, if the target is valid.
+ * dx may be x. */
 DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float factor,
                       float at_target, int target, int vocab, int columns)
 {
@@ -162,7 +166,8 @@ DEVICE void write_row(const run &r, const T_X *x, T_X *dx, float shift, float fa
     if (lane_of_row() == 0 && (u32)target < (u32)vocab) dx[target] = to<T_X>(at_target);
 }
 
-/* An invalid target makes the loss NaN, without a read. */
+/* The target's logit. The logit of an invalid target is not read but is NaN, which makes the loss
+ * NaN. */
 DEVICE float logit_at(const T_X *x, int target, int vocab)
 {
     return (u32)target < (u32)vocab ? to_float(x[target]) : NAN_F;
@@ -214,7 +219,7 @@ cross_entropy_both(T_X *dlogits, float *losses, const T_X *logits, const int *ta
     partial t = partial_of(r, x, target);
     row_stats s = join_lanes(t, at_target, (u32)target < (u32)vocab);
     if (lane_of_row() == 0) losses[row] = s.loss;
-    row_sync(); /* all, the target's logit too, are read before they are overwritten */
+    row_sync(); /* all logits, also the target's, are read before they are overwritten */
     const float factor = scale / s.sum;
     write_row(r, x, dlogits + row * columns, s.top, factor, -factor * s.others, target, vocab,
               columns);

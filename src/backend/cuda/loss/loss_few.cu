@@ -1,4 +1,4 @@
-/* loss_few.cu - loss.cu's cross-entropy with its gradient for rows of few columns, whole accesses.
+/* loss_few.cu - the cross-entropy of loss.cu with its gradient, for short rows of whole accesses.
  *
  * T_X: logits and their gradient, which may share memory; OF_ROW: lanes of a row, a power of two up
  * to 32; each lane has one access of the row in registers. Bound by memory bandwidth, each logit

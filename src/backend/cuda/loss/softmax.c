@@ -79,7 +79,8 @@ static void softmax_grad(const struct kernel_call *c, struct cuda_launches *l)
 
 /* --- rows of any length --- */
 
-/* Without dropout its inputs are not read, and other tensors are passed in their place. */
+/* Without dropout, the arguments of dropout are not read, and other tensors are passed in their
+ * place. */
 static void finish_long(const struct kernel_call *c, struct cuda_launch *k, const struct softmax *s)
 {
     const struct dropout none = {0};

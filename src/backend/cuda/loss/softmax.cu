@@ -1,8 +1,8 @@
 /* softmax.cu - softmax of rows of COLUMNS elements and its gradient; rows stay in registers.
  *
- * T_X: type of all; LANES: threads of a row (rows.cuh). SCORE: the rows are rows of attention
- * matrices (B,H,T,T), with a scale; with CAUSAL, row q has columns 0 ... q open (the others are not
- * read and become 0); with DROP, dropout of the probabilities.
+ * T_X: type of all tensors; LANES: threads of a row (rows.cuh). SCORE: the rows are rows of
+ * attention matrices (B,H,T,T), with a scale; with CAUSAL, row q has columns 0 ... q open (the
+ * other columns are not read and become 0); with DROP, dropout of the probabilities.
  *
  * A group of lanes processes the four rows of a dropout set (device.cuh), {2a,2a+1,2a+8,2a+9} of
  * 16, which share Philox calls; without SCORE, four consecutive rows. A lane has 4 columns a step.
@@ -85,8 +85,9 @@ DEVICE int open_columns(const item &t, int i)
 }
 
 #if DROP
-/* Bit 4s + e of keep[i]: row i keeps element e of step s. A lane generates the words of columns
- * {2b,2b+1,2b+8,2b+9} of its 16, b = lane % 4, and passes the bits to their lanes. */
+/* Bit 4s + e of keep[i]: row i keeps element e of step s. Four lanes have 16 columns; a lane
+ * generates the words of columns {2b,2b+1,2b+8,2b+9} of these, b = lane % 4, and passes the bits to
+ * the lanes that have these columns. */
 static_assert(STEPS <= 8, "four bits a step");
 DEVICE void random_keep_bits(u32 (&keep)[ITEM_ROWS], const item &t, u32 seed, u32 site, u32 step,
                              int threshold)
@@ -157,7 +158,7 @@ softmax(T_X *y,
     }
 }
 
-/* dx = scale y (d - sum of d y), d = dy with y's dropout; dx may be dy. */
+/* dx = scale y (d - sum of d y), where d is dy after the dropout of y; dx may be dy. */
 KERNEL_MIN(ROW_THREADS, GRAD_BLOCKS)
 softmax_grad(T_X *dx, const T_X *dy, const T_X *y,
 #if DROP

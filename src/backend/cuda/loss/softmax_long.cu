@@ -1,8 +1,8 @@
 /* softmax_long.cu - softmax and its gradient for rows of any length, where softmax.cu lacks
  * registers. Slower: rows are read two or three times, and each element has its own Philox call.
  *
- * T_X: type of all. With `square`, rows are rows of attention matrices; with `causal`, row q has
- * columns 0 ... q open; threshold > 0: dropout of the probabilities, written to `dropped`. */
+ * T_X: type of all tensors. With `square`, rows are rows of attention matrices; with `causal`, row
+ * q has columns 0 ... q open; threshold > 0: dropout of the probabilities, written to `dropped`. */
 #define LANES 1024
 #include "rows.cuh"
 

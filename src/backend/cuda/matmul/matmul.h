@@ -1,7 +1,7 @@
 /* matmul.h - matmuls on a GPU: their description, cuBLASLt, and the choice of a variant.
  *
- * cuBLASLt is column-major: our C (M,N) is its C (N,M), our A its B, our B its A, with their
- * flags. */
+ * cuBLASLt is column-major: our C (M,N) is the library's C (N,M), our A is the library's B, and our
+ * B is the library's A. The flags `ta` and `tb` change places, too. */
 #ifndef BACKEND_CUDA_MATMUL_MATMUL_H
 #define BACKEND_CUDA_MATMUL_MATMUL_H
 
@@ -10,7 +10,8 @@
 #include "backend/cuda/runtime/launch.h"
 
 enum {
-    MATMUL_ALIGNMENT = 32, /* of every operand: parameters start at multiples of 16 elements */
+    /* In bytes, of every operand. Parameters start at multiples of 16 elements. */
+    MATMUL_ALIGNMENT = 32,
     MATMUL_WORKSPACE_ALIGN = 256,
 };
 
@@ -36,15 +37,17 @@ struct matmul {
     bool deterministic; /* nothing may depend on measured times */
 };
 
-/* The matmul of a call of `op`. False: the library does not support it, or weights are packed. */
+/* Describes a call of `op` as a matmul. Returns false if the library does not support the matmul or
+ * if the weights are packed. */
 bool gemm_of(enum op op, const struct kernel_call *c, struct matmul *ret);
-/* The same; also false if cuBLASLt is less accurate than the reference demands. */
+/* Like gemm_of; also false if cuBLASLt is less accurate than the reference demands. */
 bool matmul_library_fits(enum op op, const struct kernel_call *c, struct matmul *ret);
 bool matmul_has_bias(enum op op, const struct kernel_call *c);
-/* True for 8-bit operands, each with a scale and contiguous along K; M, N, K: multiples of 16. */
+/* True for 8-bit operands. Each of them has a scale and is contiguous along K; M, N and K are
+ * multiples of 16. */
 bool matmul_is_scaled(const struct matmul *p);
 bool matmul_has_second(const struct matmul *p);
-/* "bf16 (8192,768) x (768,2304) tb -> bf16, f32 bias": its key in tuning tables. */
+/* "bf16 (8192,768) x (768,2304) tb -> bf16, f32 bias": the key of a matmul in tuning tables. */
 enum { MATMUL_TEXT = 160 };
 void matmul_text(const struct matmul *p, char ret_text[MATMUL_TEXT]);
 
@@ -52,7 +55,7 @@ void matmul_text(const struct matmul *p, char ret_text[MATMUL_TEXT]);
  * if rows are not multiples of 16 bytes, so large matrices are padded with zeros. */
 /* The matmul that the library computes: `p`, or `p` with dimensions rounded up. */
 struct matmul matmul_padded(const struct matmul *p);
-/* Offsets of the copies in scratch; COPY_NONE: the matrix itself is used. */
+/* Offsets of the copies in scratch; COPY_NONE if the matrix itself is used. */
 enum { COPY_NONE = -1 };
 struct matmul_copies {
     int64_t bias, a, b, out, bytes;
@@ -78,7 +81,7 @@ int matmul_candidates(const struct matmul_parts *parts, int64_t workspace_bytes,
 struct matmul_memory {
     const void *a, *b;
     const void *scale_a, *scale_b; /* f32 numbers; NULL: 1 */
-    void *bias;                    /* or the output for the sums of EPILOGUE_SUM */
+    void *bias;                    /* input, or with EPILOGUE_SUM the output for the sums */
     void *second; /* the matrix that EPILOGUE_GELU_KEEP writes and EPILOGUE_GELU_GRAD reads */
     void *out, *workspace;
     int64_t workspace_bytes;
@@ -88,33 +91,36 @@ enum status matmul_run(const struct matmul_parts *parts, const cublasLtMatmulAlg
 
 struct matmul_choice {
     cublasLtMatmulAlgo_t algorithm;
-    int64_t workspace_bytes; /* that the algorithm needs */
+    int64_t workspace_bytes; /* the workspace that the algorithm needs */
 };
 /* The limit on the library's workspace. */
 int64_t matmul_workspace_bytes(const struct kernel_call *c);
 
-/* matmul_decide.c: which variant computes a call; pure. */
+/* matmul_decide.c: decides which variant computes a call. The decision depends only on the
+ * arguments. */
 struct matmul_decision {
-    char key[MATMUL_TEXT];    /* in the tuning table; empty: neither variant below applies */
-    bool library;             /* cuBLASLt can compute it */
-    const struct kernel *own; /* our own row that can compute it; NULL: none */
+    char key[MATMUL_TEXT];    /* key in the tuning table; empty if neither variant applies */
+    bool library;             /* cuBLASLt can compute the call */
+    const struct kernel *own; /* our own row for the call; NULL: there is none */
     bool own_first;           /* our own row is faster than cuBLASLt */
     bool separate_first;      /* a matmul and a separate epilogue kernel are faster than both */
     const char *algorithm;    /* of cuBLASLt, from the table; NULL: its first guess */
 };
-/* Without an entry in the table: our own row for matmuls with GELU and for long plain ones, else
- * the library's first guess, with a fused epilogue. deterministic=true uses neither. */
+/* Without an entry in the table, matmul_decide prefers our own row for matmuls with GELU and for
+ * long plain matmuls, if rows have the pitch of matmul_hopper_pitch or the library does not fit.
+ * For other matmuls it prefers the library's first guess, with a fused epilogue. deterministic=true
+ * uses neither our own row nor a fused epilogue. */
 struct matmul_decision matmul_decide(enum op op, const struct kernel_call *c);
-/* The matmul is large enough that our own row may be faster. */
+/* True if the matmul is so large that our own row may be faster. */
 bool matmul_is_long(const struct matmul *p);
-/* "cublaslt", "wgmma", "separate" in tables. */
+/* The names of the variants in tuning tables: "cublaslt", "wgmma", "separate". */
 extern const char MATMUL_LIBRARY[], MATMUL_OWN[], MATMUL_SEPARATE[];
 /* Digest of the sources, constants and grids that row k would compile and launch for call c. */
 void matmul_launch_digest(const struct kernel *k, const struct kernel_call *c,
                           char ret[TUNING_LAUNCH]);
 
 /* Kernels with WGMMA, for compute capability 9.0 only: matmul_hopper.c with GELU in the epilogue,
- * matmul_hopper_plain.c without an epilogue. The row for a call; NULL: none fits. */
+ * matmul_hopper_plain.c without an epilogue. Returns the row for a call, or NULL if none fits. */
 const struct kernel *matmul_hopper_row(int op, const struct kernel_call *c);
 /* Like gemm_of, for these kernels. */
 bool matmul_hopper_of(enum op op, const struct kernel_call *c, struct matmul *ret);

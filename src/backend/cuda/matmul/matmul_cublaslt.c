@@ -27,7 +27,8 @@ struct prepared {
     struct kernel_call before, after; /* kernels that copy, if there are copies */
 };
 
-/* True if types, attributes and tuning table allow cuBLASLt; `prepare` queries the library. */
+/* fits_NAME is true if types, attributes and the tuning table allow cuBLASLt. The library itself is
+ * queried later, by `prepare`. */
 #define FITS(name, op)                                   \
     static bool fits_##name(const struct kernel_call *c) \
     {                                                    \
@@ -40,7 +41,8 @@ FITS(linear_gelu, OP_LINEAR_GELU)
 FITS(matmul_gelu_grad, OP_MATMUL_GELU_GRAD)
 FITS(matmul_sum, OP_MATMUL_SUM)
 
-/* The workspace needs a larger alignment than scratch has. */
+/* MATMUL_WORKSPACE_ALIGN is added because the workspace needs a larger alignment than scratch
+ * memory has. */
 static int64_t scratch_bytes(const struct kernel *k, const struct kernel_call *c)
 {
     return matmul_copies(k->op, c).bytes + matmul_workspace_bytes(c) + MATMUL_WORKSPACE_ALIGN;
@@ -75,7 +77,8 @@ static enum status run_launches(struct kernel_call *launches, const struct kerne
     return cuda_run(launches);
 }
 
-/* 16 digits per word; tuning_read has checked them. */
+/* Converts the hexadecimal digits of an algorithm, 16 per word. tuning_read has checked the digits.
+ */
 static void read_algorithm(const char *digits, cublasLtMatmulAlgo_t *ret)
 {
     enum { DIGITS = 16 };
@@ -87,7 +90,9 @@ static void read_algorithm(const char *digits, cublasLtMatmulAlgo_t *ret)
     }
 }
 
-/* The table's algorithm if this library accepts it, else the library's first guess. */
+/* Chooses the algorithm of the tuning table if this version of the library accepts it and its
+ * workspace is not too large, otherwise the first algorithm that the library's heuristics propose.
+ */
 static enum status choose(enum op op, const struct kernel_call *c, struct prepared *r)
 {
     struct matmul_decision d = matmul_decide(op, c);

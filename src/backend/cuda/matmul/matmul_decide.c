@@ -19,7 +19,8 @@ bool matmul_is_long(const struct matmul *p)
     return 2.0 * (double)p->M * (double)p->N * (double)p->K >= LONG;
 }
 
-/* The digest of a kernel source and all headers. Computed once per source; there are few. */
+/* The digest of a kernel source and all headers. It is computed once per source, because there are
+ * few sources. */
 static const char *text_digest(const char *text)
 {
     enum { TEXTS = 8 };
@@ -61,7 +62,7 @@ void matmul_launch_digest(const struct kernel *k, const struct kernel_call *c,
     snprintf(ret, TUNING_LAUNCH, "%.*s", TUNING_LAUNCH - 1, hex);
 }
 
-/* NULL also if our own kernel has changed since the entry was measured. */
+/* The entry of the tuning table; NULL: there is none, or our own kernel has changed since then. */
 static const struct tuning_entry *entry_of(const struct matmul_decision *d,
                                            const struct kernel_call *c)
 {
@@ -136,7 +137,7 @@ bool cuda_fusion_pays(int op, const struct kernel_call *c)
 {
     struct matmul p;
     if (op == OP_QUANTIZE_GELU || op == OP_QUANTIZE_GELU_GRAD || op == OP_QUANTIZE_ADD_LAYERNORM)
-        /* save writing and reading bf16 */
+        /* These operators save writing and reading a bf16 tensor. */
         return cuda_kernel(op, c, 0) != NULL;
     if (op == OP_GELU_BOTH) return false; /* memory-bound, and the slope is a third of its bytes */
     /* Reads the gradient once instead of twice, if rows are short enough. */

@@ -3,7 +3,7 @@
 #include "backend/cuda/matmul/matmul.h"
 #include "backend/cuda/runtime/tensor_map.h"
 
-/* The same as in matmul_hopper.cu. */
+/* These constants have the same values in matmul_hopper.cu. */
 enum { WARPGROUP = 128, CONSUMERS = 2, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8 };
 
@@ -29,7 +29,8 @@ static int64_t tiles_of(const struct tiling *t, const struct matmul *p)
     return ceil_div(p->M, rows_of(t)) * ceil_div(p->N, t->columns);
 }
 
-/* The tiling with the shortest estimate: a tile takes columns + OVERHEAD units (fit to an H200). */
+/* The tiling with the shortest estimated time; a tile takes columns + OVERHEAD units of time (fit
+ * to an H200). */
 static const struct tiling *tiling_of(const struct matmul *p, int64_t blocks)
 {
     enum { OVERHEAD = 40 };
@@ -55,7 +56,7 @@ static bool is_whole(int64_t n)
     return n > 0 && n % ROW_ELEMENTS == 0 && n <= INT32_MAX / 2;
 }
 
-/* As gemm_of, but with both forms of GELU. */
+/* Like gemm_of, but accepts both forms of GELU. */
 bool matmul_hopper_of(enum op op, const struct kernel_call *c, struct matmul *ret)
 {
     const struct type *a = &c->in_type[0], *b = &c->in_type[1], *y = &c->out_type[0];

@@ -4,16 +4,17 @@
  *     matmul_gelu_grad   y = (a b) gelu'(x)
  *
  * a is (M,K), b is (K,N) or, with TRANSPOSED, (N,K). A persistent block processes tile after tile;
- * neighboring blocks share operands in L2. One producer thread loads STAGES of DEPTH of K by TMA.
- * Each of two consumer warpgroups has every second tile (CUTLASS's ping-pong): the epilogue of one
- * overlaps the matmul of the other.
+ * neighboring blocks share operands in L2. One producer thread loads the operands by TMA into
+ * STAGES stages; a stage holds both operands for DEPTH values of the dimension K. Each of two
+ * consumer warpgroups has every second tile (CUTLASS's ping-pong): the epilogue of one overlaps the
+ * matmul of the other.
  *
  * The tensor cores need ROWS * COLUMNS / 32 clocks per stage, for which ROWS + COLUMNS rows of 128
- * bytes come from L2. That is the bound: 49 bytes a clock for 128 x 192. The epilogue
- * (matmul_hopper_epilogue.cuh) is 8 to 15 instructions per element.
+ * bytes come from L2. The kernel is bound by these loads, 49 bytes a clock for 128 x 192. The
+ * epilogue (matmul_hopper_epilogue.cuh) is 8 to 15 instructions per element.
  *
  *     TILES     64-row units of a tile: ROWS / 64
- *     COLUMNS   of a tile: 64, 128, 192 or 256
+ *     COLUMNS   columns of a tile: 64, 128, 192 or 256
  *     PANELS    shared-memory panels of a warp, for x loaded and y stored
  *     WHAT      1: matmul_gelu, 2: matmul_gelu_grad
  *     TRANSPOSED, TANH, KEEP, BIAS (with T_BIAS)
@@ -105,7 +106,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, const tensor_map *
         multiply(sum, base, r, w, steps, n + (int)gridDim.x < all);
         UNROLL for (int i = 0; i < EACH; i++) {
             const float *part = sum[i / CHUNKS] + i % CHUNKS * CHUNK / 2;
-            /* Chunks beyond the last column are not skipped: panels are counted. */
+            /* Chunks beyond the last column are not skipped, because p.count selects the panels. */
 #if WHAT & 2
             if (GRAD) epilogue_grad(part, p, y_map, x_map, i, of);
 #endif

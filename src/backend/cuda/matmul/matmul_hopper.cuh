@@ -54,8 +54,8 @@ DEVICE void release(u32 base, int stage)
     u32 barrier = base + EMPTY + 8 * stage;
     if (threadIdx.x % WARPGROUP == 0) mbarrier_arrive(barrier);
 }
-/* A consumer issues its WGMMAs after the other has issued all of the previous tile, because parity
- * is ambiguous to a waiter that is a whole phase ahead. */
+/* A consumer issues its WGMMAs after the other consumer has issued all WGMMAs of the previous tile,
+ * because parity is ambiguous to a waiter that is a whole phase ahead. */
 DEVICE void await_turn(int w)
 {
     named_barrier_sync(1 + w, CONSUMERS * WARPGROUP);
@@ -85,8 +85,8 @@ DEVICE void load_stage(u32 to, u32 full, const tensor_map *a_map, const tensor_m
     }
 }
 
-/* The matmul of one tile: one WGMMA group stays in flight while the next is issued. `pass`: the
- * other consumer has another tile. */
+/* The matmul of one tile: one WGMMA group stays in flight while the next group is issued. `pass`:
+ * the other consumer still has a tile. */
 DEVICE void multiply(float (&sum)[TILES][COLUMNS / 2], u32 base, ring &r, int w, int steps,
                      bool pass)
 {

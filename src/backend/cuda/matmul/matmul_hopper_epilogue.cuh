@@ -1,16 +1,17 @@
 /* matmul_hopper_epilogue.cuh - epilogues of matmul_hopper.cu: bias and GELU, or GELU's slope.
  *
  * A warp processes chunks of 16 rows by 64 columns, from registers into its own panel of shared
- * memory and from there by TMA, so no warp waits for another. The other consumer's WGMMAs run
- * concurrently and, with the incoming stages, would use 138 of 128 bytes a clock of shared memory.
- * Measured: an epilogue instruction takes about two clocks, and a chunk without arithmetic 800.
- * Each scheduler has one warp in its epilogue, so nothing hides a wait: loads are issued early, and
- * a chunk is stored after the first arithmetic of the next one. */
+ * memory and from there by TMA, so no warp waits for another. The WGMMAs of the other consumer run
+ * concurrently. At full speed these WGMMAs and the incoming stages would need 138 bytes a clock of
+ * shared memory, which has 128. Measured: an epilogue instruction takes about two clocks, and a
+ * chunk without arithmetic 800. Each scheduler has one warp in its epilogue, so nothing hides a
+ * wait: loads are issued early, and a chunk is stored after the first arithmetic of the next chunk.
+ */
 #pragma once
 
 struct panels {
     u32 at, arrived;
-    int count; /* this warp's chunks of earlier tiles */
+    int count; /* the number of chunks of earlier tiles that this warp has processed */
 };
 DEVICE u32 in_panel(u32 panel, int j)
 {
@@ -87,7 +88,7 @@ DEVICE void epilogue_gelu(const float *s, const panels &p, const tensor_map *y_m
             computed(y);
             if (KEEP) computed(x);
             if (n > 0) store_gelu(p, y_map, x_map, n - 1, first);
-            /* the slot's earlier store has read it */
+            /* waits until the earlier store from this slot has read the slot */
             if (threadIdx.x % WARP == 0) tma_store_wait_read<SLOTS - 1>();
             __syncwarp();
         }

@@ -6,13 +6,14 @@
 
 #include <string.h>
 
-/* The same as in matmul_hopper_plain.cu. */
+/* These constants have the same values in matmul_hopper_plain.cu. */
 enum { WARPGROUP = 128, MATMUL_ROWS = 64, DEPTH = 64, CHUNK = 64, PANEL_ROWS = 16 };
 enum { BARRIERS_BYTES = 1024, ROW_ELEMENTS = 8, SUM_THREADS = 256, STAGES_MOST = 7 };
 
 /* Compile-time constants: `consumers` warpgroups, of 64 * `tiles` rows each, share a tile, or they
- * alternate, which hides most of the epilogue. A tile takes columns + overhead units of time (fit
- * to an H200, WIDEST also to an H100). `group`: rows of tiles that run column by column. */
+ * have tiles in turn (`alternate`), which hides most of the epilogue. A tile takes columns +
+ * overhead units of time (fit to an H200, WIDEST also to an H100). `group` is the number of rows of
+ * tiles that run column by column. */
 struct tiling {
     int consumers, tiles, columns;
     bool alternate;
@@ -31,7 +32,7 @@ struct schedule {
     int64_t M, N, K; /* of the transposed output if `transposed` */
     int64_t tiles, blocks, group;
     bool transposed, split;
-    int parts; /* per block */
+    int parts; /* of tiles, per block */
 };
 
 static int rows_of(const struct tiling *t)
@@ -88,7 +89,7 @@ static int64_t time_of(const struct schedule *w, int64_t blocks)
     return ceil_div(w->tiles, blocks) * (w->t->columns + w->t->overhead);
 }
 
-/* `tile`: the tile and group that the tuning table names, or NULL. */
+/* `tile` is the tile and group that the tuning table names, or NULL if it names none. */
 static struct schedule schedule_whole(const struct matmul *p, int64_t processors,
                                       const struct tuning_tile *tile)
 {

@@ -4,9 +4,10 @@
  *     matmul_parts       sums the parts, always in the same order
  *
  * a is (M,K) or, with A_TRANSPOSED, (K,M); b is (K,N) or, with B_TRANSPOSED, (N,K). One producer
- * thread loads STAGES of DEPTH of K by TMA. With ALTERNATE, each consumer warpgroup has every
- * second tile, as in matmul_hopper.cu; without, all consumers work on the same stage, each on its
- * rows.
+ * thread loads the operands by TMA into STAGES stages; a stage holds both operands for DEPTH values
+ * of the dimension K. With ALTERNATE, each consumer warpgroup has every second tile, as in
+ * matmul_hopper.cu. Without ALTERNATE, all consumers work on the same stage, and each consumer has
+ * its own rows.
  *
  * A block processes tile after tile or, with SPLIT, its share of all K steps of all tiles, so that
  * every SM has the same work however few the tiles are (Osama et al. 2023, "Stream-K"). If a block
@@ -180,7 +181,8 @@ DEVICE void store_tile(const float (&sum)[TILES][COLUMNS / 2], u32 panels, int &
 }
 #endif
 
-/* Parts are stored in this order: the first part of each block's share, then each share's last. */
+/* Parts are stored in this order: the first part of each block's share, then the last part of each
+ * share. */
 DEVICE void store_part(float4 *part, const float (&sum)[TILES][COLUMNS / 2], bool first, int thread)
 {
     part += (i64)(blockIdx.x + (first ? 0 : gridDim.x)) * (QUADS * MULTIPLIERS) + thread;
@@ -241,7 +243,8 @@ DEVICE void prepare(u32 base)
 
 /* Boxes of a_map: DEPTH columns, ROWS rows, or, with A_TRANSPOSED, 64 columns, DEPTH rows; of b_map
  * 64 columns, DEPTH rows, or, with B_TRANSPOSED, DEPTH columns, COLUMNS rows; of y_map CHUNK
- * columns, 16 rows. `part` has two tiles of floats per block, or one if shares end with tiles. */
+ * columns, 16 rows. `part` has two tiles of floats per block, or one tile if every share ends where
+ * a tile ends. */
 KERNEL_MIN(THREADS, 1)
 matmul_plain(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_map b_map,
 #if PANELS

@@ -33,8 +33,9 @@ static bool has_aligned_rows(const struct kernel_call *c)
     return type_columns(&c->out_type[0]) % ROWS == 0 && type_columns(&c->in_type[0]) % ROWS == 0;
 }
 
-/* The library's epilogue; false if it is not accurate enough. The library's GELU is the tanh form;
- * its derivative of GELU in f32 has an error of 2.6e-6. */
+/* Finds the library's epilogue for the operator. Returns false if the library has no such epilogue
+ * for these shapes or if its epilogue is not accurate enough: the library's GELU is the tanh form,
+ * and its derivative of GELU in f32 has an error of 2.6e-6. */
 static bool epilogue_of(enum op op, const struct kernel_call *c, enum matmul_epilogue *ret)
 {
     const struct type *x = &c->in_type[0];
@@ -62,7 +63,8 @@ static bool is_aligned(int64_t n)
     return n % WORD == 0;
 }
 
-/* The library does not support e5m2 for both operands. */
+/* Describes a matmul of 8-bit operands. Returns false if the library does not support the types or
+ * the shape; for example, it does not support e5m2 for both operands. */
 static bool scaled_of(const struct kernel_call *c, struct matmul *ret)
 {
     enum dtype a = c->in_type[0].dtype, b = c->in_type[1].dtype, y = c->out_type[0].dtype;
@@ -164,7 +166,7 @@ static cublasStatus_t open_layout(cublasLtMatrixLayout_t *ret, enum dtype dtype,
     return s;
 }
 
-/* The library's A is our b. */
+/* The library computes the transposed product in column-major order, so its operand A is our b. */
 static cublasStatus_t set_scales(cublasLtMatmulDesc_t d, const void *scale_a, const void *scale_b)
 {
     cublasStatus_t s = set(d, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &scale_b, sizeof scale_b);
@@ -189,7 +191,8 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t d, const struct matmul *
         [EPILOGUE_GELU] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
         [EPILOGUE_GELU_KEEP] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
         [EPILOGUE_GELU_GRAD] = {CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DGELU},
-        [EPILOGUE_SUM] = {CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADA}, /* its A is our b */
+        /* BGRADA: the library's A is our b. */
+        [EPILOGUE_SUM] = {CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADA},
     };
     int64_t columns = p->N;
     cublasStatus_t s =
@@ -197,7 +200,7 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t d, const struct matmul *
     if (matmul_has_second(p) && s == CUBLAS_STATUS_SUCCESS)
         s = set(d, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &columns, sizeof columns);
     if (s != CUBLAS_STATUS_SUCCESS) return s;
-    /* The heuristics read the alignment from these addresses. */
+    /* The library's heuristics read only the alignment of these addresses. */
     const void *somewhere = (const void *)(uintptr_t)MATMUL_ALIGNMENT;
     bool vector = p->bias || p->epilogue == EPILOGUE_SUM;
     return set_pointers(d, vector ? somewhere : NULL, matmul_has_second(p) ? somewhere : NULL);

@@ -41,8 +41,9 @@ static bool differ(struct matrix a, struct matrix b)
     return a.rows != b.rows || a.columns != b.columns;
 }
 
-/* Pads matmuls on tensor cores only: these need aligned rows. A dimension has the same length in
- * every matrix that has it: if K is padded, both a and b get zeros. */
+/* Pads only plain matmuls on tensor cores, because tensor cores need aligned rows. A padded
+ * dimension has its new length in all matrices with this dimension: if K is padded, both a and b
+ * get zeros. */
 struct matmul matmul_padded(const struct matmul *p)
 {
     struct matmul padded = *p;
@@ -58,7 +59,8 @@ struct matmul matmul_padded(const struct matmul *p)
     return padded;
 }
 
-/* The library requires a bias of the output type: an f32 bias is rounded, as in PyTorch. */
+/* True if the bias must be rounded: the library requires a bias of the output's type, so an f32
+ * bias of a bf16 output is rounded, as in PyTorch. */
 static bool rounds_bias(enum op op, const struct kernel_call *c)
 {
     return matmul_has_bias(op, c) && c->in_type[2].dtype == DT_F32 &&

@@ -18,7 +18,7 @@ template <int ACROSS, bool K_IS_INNER> DEVICE void element_of(int i, int *across
     *k = K_IS_INNER ? inner : outer;
 }
 
-/* Elements outside the matrix are 0. */
+/* Loads a thread's elements of a tile. Elements outside the matrix are 0. */
 template <int ACROSS, int LOADS, bool K_IS_INNER>
 DEVICE void load_tile(float (&to)[LOADS], const T_A *p, int first, int across_all, int k_first,
                       int k_all)
@@ -66,7 +66,8 @@ DEVICE void write(T_C *c, const T_BIAS *bias, const float (&sum)[EACH_M][EACH_N]
         }
 }
 
-/* Block x: tile of C, row by row; block y: matrices of the batch. */
+/* The x index of a block selects the tile of C, row by row; the y index selects the first matrix of
+ * the batch. The block then processes every gridDim.y-th matrix. */
 KERNEL(256)
 matmul(const T_A *a, const T_A *b, const T_BIAS *bias, T_C *c, int M, int N, int K, int batch)
 {
@@ -79,7 +80,7 @@ matmul(const T_A *a, const T_A *b, const T_BIAS *bias, T_C *c, int M, int N, int
         load_tile<TILE_M, LOADS_A, !TA>(next_a, az, m0, M, 0, K);
         load_tile<TILE_N, LOADS_B, TB>(next_b, bz, n0, N, 0, K);
         for (int k0 = 0; k0 < K; k0 += TILE_K) {
-            __syncthreads(); /* earlier readers of the tiles */
+            __syncthreads(); /* waits for the threads that still read the tiles */
             store_tile<TILE_M, LOADS_A, !TA>(tile_a, next_a);
             store_tile<TILE_N, LOADS_B, TB>(tile_b, next_b);
             __syncthreads();

@@ -20,8 +20,8 @@
 enum { ROUNDS = 5, PATTERN_BYTES = 1 << 20, REPEATS_MOST = 50, ENOUGH_MS = 400 };
 static const double SAMPLE_MS = 0.3;
 
-/* A kernel that is measured: an algorithm of cuBLASLt, or our own row, for plain matmuls with one
- * of several tiles. */
+/* A kernel that is measured: an algorithm of cuBLASLt, or our own row, which for plain matmuls has
+ * a choice of tiles. */
 struct contender {
     const cublasLtMatmulAlgo_t *algorithm; /* NULL: our own row */
     const struct kernel_call *own;
@@ -37,7 +37,8 @@ struct trial {
     CUdeviceptr library_block, own_block; /* inputs, outputs and workspace of each */
     struct matmul_parts parts;            /* of the library */
     struct matmul_memory memory;
-    /* Of our own row: a call for each tile, all with the same memory, and tables that name it. */
+    /* Of our own row: a call for each tile, all with the same memory, and for each call a table
+     * that names its tile. */
     struct kernel_call own[MATMUL_TILES];
     struct tuning table[MATMUL_TILES];
     int owns;
@@ -49,8 +50,9 @@ static size_t aligned(int64_t bytes)
     return (size_t)round_up(bytes, MATMUL_WORKSPACE_ALIGN);
 }
 
-/* Fills memory with random numbers from -1 to 1, or 8-bit codes below 2, in repeated blocks of 1
- * MiB. With zeros a GPU would use less power and run faster than in training. */
+/* Fills memory with random numbers from -1 to 1, or with 8-bit codes of numbers below 2, in
+ * repeated blocks of 1 MiB. With zeros a GPU would use less power and run faster than in training.
+ */
 static CUresult fill(CUdeviceptr at, size_t bytes, enum dtype dtype, CUstream stream)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -215,7 +217,8 @@ static struct tuning_candidate *add_candidate(struct tuning_entry *e, const char
     return c;
 }
 
-/* The fastest of some contenders; -1: none has run. */
+/* Returns the index of the fastest of the contenders from ... to-1, or -1 if none of these has run.
+ */
 static int fastest_of(const struct contender *c, int from, int to)
 {
     int best = -1;
@@ -323,7 +326,8 @@ static int64_t epilogue_bytes(const struct matmul *p)
     return 0;
 }
 
-/* Adds the time of cuBLASLt's matmul and of an assumed kernel at SHARE of the copy bandwidth. */
+/* Adds the candidate of a separate epilogue: cuBLASLt's matmul, which is measured, and a kernel
+ * that is assumed to reach SHARE of the copy bandwidth. */
 static enum status measure_separate(const struct matmul *p, const struct kernel_call *c,
                                     struct tuning_entry *ret)
 {
@@ -348,7 +352,7 @@ static enum status tune(void *context, int op, const struct kernel_call *call,
 {
     struct kernel_call c = *call;
     struct matmul p, padded;
-    /* Measure variants that this run forbids too: the entry serves other runs. */
+    /* Variants that portable=true forbids are measured, too, because other runs use the entry. */
     c.numerics.portable = false;
     c.context = context;
     c.lookups = NULL;

@@ -1,9 +1,11 @@
-/* pad.cu - pads rows, and back: matmuls are several times faster on rows of 16-byte multiples.
+/* pad.cu - pads rows and removes the padding: matmuls are several times faster on rows of 16-byte
+ * multiples.
  *
- * One matrix is dense, (rows,columns) of T_X with misaligned rows; the other has rows of `width`
- * elements, whole 16-byte words. Bound by memory: all is read and written once. A thread makes
- * TIMES words of the result, each from two adjacent aligned words of the source; the next thread
- * reads the second one from cache. Words across the end of a row are copied element by element. */
+ * The dense matrix has (rows,columns) elements of T_X, and its rows are misaligned. The padded
+ * matrix has rows of `width` elements, which are whole 16-byte words. Bound by memory: every
+ * element is read and written once. A thread makes TIMES words of the result, each from two
+ * adjacent aligned words of the source; the next thread reads the second of these words from cache.
+ * Words across the end of a row are copied element by element. */
 #include "device.cuh"
 
 #define THREADS 256
@@ -38,7 +40,7 @@ DEVICE source words_at(const T_X *x, u64 first)
     return s;
 }
 
-/* Zeros fill the padding columns and rows; words: of the result. */
+/* Zeros fill the padding columns and rows. `words`: the number of words of the result. */
 KERNEL(THREADS) pad(const T_X *x, T_X *y, u32 words, u32 rows, u32 columns, u32 width)
 {
     const u32 begin = blockIdx.x * (TIMES * THREADS) + threadIdx.x, row_words = width / N;

@@ -1,4 +1,5 @@
-/* Layer norms and gradients: rows in registers, compiled for their length; long rows are reread. */
+/* Layer norms and their gradients. Kernels are compiled for a row length and keep a row in
+ * registers; longer rows are read several times. */
 #include "backend/cuda/norm/norm.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"

@@ -1,6 +1,6 @@
 /* norm.cu - layer norms: y = (x - mean) rstd w + bias over rows of COLUMNS, rstd = 1 / sqrt(var +
- * eps); add_layernorm: of s = a + dropout(b), also an output. T_X, COLUMNS, LANES, EACH: norm.cuh;
- * BIAS: 0 or 1.
+ * eps). add_layernorm normalizes s = a + dropout(b), which is also an output. T_X, COLUMNS, LANES,
+ * EACH: norm.cuh; BIAS: 0 or 1.
  *
  * A row stays in registers: two passes for mean and variance without reading twice. Bound by
  * memory: 2 accesses per element, 4 with the sum; the random bytes of dropout add 10 instructions

@@ -27,7 +27,8 @@ DEVICE raw load_raw(const T_X *p)
     return v;
 }
 
-/* v = dropout(v), elements from `at` of the tensor, a multiple of N: one Philox call suffices. */
+/* v = dropout(v) for N elements of a tensor, from `at` on. `at` is a multiple of N, so one Philox
+ * call suffices. */
 DEVICE void apply_dropout(floats<N> &v, i64 at, u32 seed, u32 site, u32 step, int threshold)
 {
     const words d = dropout_pointwise(seed, site, step, (u64)at / 16);

@@ -4,7 +4,7 @@
 
 #include "backend/cuda/runtime/launch.h"
 
-/* Layer norms of bf16 rows of whole accesses. */
+/* Layer norms of bf16 rows that consist of whole 16-byte accesses. */
 bool fits_norm_bf16(const struct kernel_call *c);
 bool fits_norm_grad_bf16(const struct kernel_call *c);
 bool fits_quantize_add_layernorm(const struct kernel_call *c);
@@ -15,7 +15,7 @@ void quantize_add_layernorm(const struct kernel_call *c, struct cuda_launches *l
 void layernorm_grad_inputs(struct cuda_launch *k, const struct kernel_call *c);
 void layernorm_grad_bf16(const struct kernel_call *c, struct cuda_launches *l);
 
-/* Both norms, rows of any length. */
+/* Layer norms and RMS norms of rows of any length. */
 void norm_long(const struct kernel_call *c, struct cuda_launches *l);
 void add_norm_long(const struct kernel_call *c, struct cuda_launches *l);
 void norm_grad_long(const struct kernel_call *c, struct cuda_launches *l);

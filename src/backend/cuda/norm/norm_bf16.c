@@ -7,7 +7,8 @@ enum { WARP = 32, ACCESS = 8, NORM_THREADS = 128, WARPS = 8 };
 enum { AHEAD = 2, PART_WARPS = 16, CHUNK = 16 };
 enum { TENSOR_CORES = 80, STEPS = 4, GRAD_STEPS = 3, BLOCKS = 2 };
 
-/* Lanes of a row with at most `steps` accesses each, or 0. Half a warp needs fewer instructions. */
+/* The lanes of a row, 16 or 32, with at most `steps` accesses each; 0: neither fits. Half a warp
+ * per row needs fewer instructions than a warp. */
 static int lanes_of(const struct type *x, int steps)
 {
     int64_t columns = type_columns(x);
@@ -42,7 +43,7 @@ static int64_t grad_bytes(const struct kernel_call *c)
     int64_t coming = WARPS * AHEAD * tensors * rows * columns * 2, sums = WARPS * columns * 4;
     return coming > sums ? coming : sums;
 }
-/* There are no registers for the sums of a bias. */
+/* Rejects a norm with bias, because there are no registers for the sums of the bias gradient. */
 bool fits_norm_grad_bf16(const struct kernel_call *c)
 {
     return !c->attr->norm.bias && fits(c, GRAD_STEPS) &&

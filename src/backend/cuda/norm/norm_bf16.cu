@@ -1,5 +1,6 @@
 /* norm_bf16.cu - the layer norms of norm.cu for bf16 rows of whole accesses (norm_bf16.cuh): y = (x
- * - mean) rstd w + bias, and of s = a + dropout(b), also an output. COLUMNS, LANES, BIAS, DROPOUT.
+ * - mean) rstd w + bias. add_layernorm_bf16 normalizes s = a + dropout(b), which is also an output.
+ * COLUMNS, LANES, BIAS, DROPOUT.
  *
  * A row stays in registers. Bound by memory, 2 accesses per element, 4 with the sum, if
  * instructions are few: at 384 columns, idle lanes, bytes selected one by one, and half-used Philox
@@ -8,7 +9,7 @@
 
 enum { NORM_THREADS = 128, ROWS_OF_BLOCK = NORM_THREADS / LANES };
 
-/* Lanes beyond the last row compute the first one and store nothing. */
+/* Lanes beyond the last row compute the first row and store nothing. */
 struct row_position {
     i64 row, first;
     bool there;

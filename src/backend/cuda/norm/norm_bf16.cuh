@@ -42,7 +42,7 @@ DEVICE int column_at(int s)
 {
     return (s * LANES + lane_of_row()) * N;
 }
-/* Over the lanes of a row; all of the warp must call. */
+/* The sum over the lanes of a row; all lanes of the warp must call. */
 DEVICE float row_sum(float a)
 {
     UNROLL for (int d = LANES / 2; d; d /= 2) a += __shfl_xor_sync(~0u, a, d);
@@ -58,8 +58,9 @@ struct dropout_args {
 struct keep_bits {
     u32 w[STEPS][2];
 };
-/* A Philox call covers 16 columns, the columns of two lanes. Each of them makes the call for one of
- * two steps and passes half of the bytes to the other. All of the warp must call. */
+/* A Philox call covers 16 columns, the columns of two lanes. Each of the two lanes makes the call
+ * for one of two steps and passes half of the bytes to the other lane. All lanes of the warp must
+ * call. */
 DEVICE keep_bits random_keep_bits(i64 first, const dropout_args &by)
 {
     const bool odd = threadIdx.x & 1;

@@ -6,10 +6,11 @@
  *
  * The grid is about two blocks per SM; their warps loop over the rows. The inputs of a row are
  * prefetched into shared memory, AHEAD rows ahead, and so need no registers. Each lane copies its
- * own columns and waits for no other. At the end the block's sums become a part, and norm_parts
- * sums the parts. Grid and layout fix the order: deterministic.
+ * own columns and waits for no other lane. At the end the block's sums become a part, and
+ * norm_parts sums the parts. Grid and layout fix the order: deterministic.
  *
- * Bound by memory, 3 accesses per element, 4 with ADD, 5 with DROP; instructions close behind. */
+ * Bound by memory: 3 accesses per element, 4 with ADD, 5 with DROP. The instructions take nearly as
+ * long. */
 #include "norm_bf16.cuh"
 #define BIAS 0
 #include "norm_parts.cuh"
@@ -38,7 +39,7 @@ DEVICE eight read_slot(u32 at)
     load_shared_16(r.w, at);
     return r;
 }
-/* One group of copies, which is empty if there is no such row. */
+/* Starts one group of copies, which is empty if there is no row number `row`. */
 DEVICE void prefetch(prefetched &c, int stage, const inputs &in, i64 row, i64 rows)
 {
     if (row < rows) {
@@ -56,7 +57,8 @@ DEVICE void prefetch(prefetched &c, int stage, const inputs &in, i64 row, i64 ro
 struct outputs {
     bf16 *dx, *dropped;
 };
-/* dx of a row; also adds to the lane's sums. All of the warp must call; dx may be dy or more. */
+/* Computes dx of a row and adds to the lane's sums of dw. All lanes of the warp must call. dx may
+ * be dy or more. */
 DEVICE void grad_row(const prefetched &c, int stage, i64 row, bool there,
                      const floats<N> (&w)[STEPS], floats<N> (&dw)[STEPS], const outputs &out,
                      const dropout_args &by)

@@ -1,5 +1,6 @@
-/* norm_bf16_row.cuh - a bf16 row in registers, its sum with another and its norm, for norm_bf16.cu
- * and norm_codes.cu with the same bits. COLUMNS, LANES (norm_bf16.cuh); BIAS, DROPOUT: 0 or 1. */
+/* norm_bf16_row.cuh - a bf16 row in registers, its sum with another row, and its norm; norm_bf16.cu
+ * and norm_codes.cu share this code, so they get the same bits. COLUMNS, LANES (norm_bf16.cuh);
+ * BIAS, DROPOUT: 0 or 1. */
 #pragma once
 #include "norm_bf16.cuh"
 
@@ -13,7 +14,7 @@ struct statistics {
     float mean, rstd;
 };
 
-/* All of the warp must call. */
+/* All lanes of the warp must call. */
 DEVICE statistics statistics_of(const row &x, float eps)
 {
     float sum = 0, squares = 0;
@@ -45,7 +46,8 @@ DEVICE eight normalized(const row &x, int s, const statistics &of, const paramet
     return out;
 }
 
-/* a + dropout(b), rounded to bf16, of the row that starts at `first`. All of the warp must call. */
+/* a + dropout(b), rounded to bf16, for the row that starts at `first`. All lanes of the warp must
+ * call. */
 DEVICE row sum_of(const bf16 *a, const bf16 *b, i64 first, const dropout_args &by)
 {
     row v, branch;

@@ -2,10 +2,11 @@
  * avg(g) - h avg(g h)); with ADD, plus the gradient of the residual stream; dw = the sum of dy h
  * over the rows, dbias = the sum of dy. DROP: dropout of the rounded dx is a second output.
  *
- * T_X, COLUMNS, LANES, EACH: norm.cuh; BIAS; GROUPS: rows that a block processes at once. The grid
- * is about one block per SM; each block loops over its rows, and each lane sums dw and dbias of its
- * columns in registers. The block's sums become a part, and norm_parts sums the parts. Grid and
- * layout fix the order: deterministic.
+ * T_X, COLUMNS, LANES and EACH are described in norm.cuh; BIAS: dbias is computed, too; GROUPS: the
+ * number of rows that a block processes at once. The grid has about one block per SM. Each block
+ * loops over its rows, and each lane sums dw and dbias of its columns in registers. The block's
+ * sums become a part, and norm_parts sums the parts. Grid and layout fix the order of additions, so
+ * results are deterministic.
  *
  * Bound by memory: 3 accesses per element, 4 with ADD, 5 with DROP. All loads of a row are issued
  * at once: prefetching costs occupancy and is slower (docs/MEASURING.md). */
@@ -15,7 +16,7 @@
 #define THREADS (LANES * GROUPS)
 
 /* A row stays in registers between its sums and its gradient, unless it is so long that dw and
- * dbias need them: then it is read again, from cache. */
+ * dbias need the registers: then the row is read again, from cache. */
 enum { HELD = LANES < 768 };
 struct held_row {
     raw x[STEPS], dy[STEPS];
@@ -45,7 +46,7 @@ struct dropout_args {
     u32 seed, site, step;
     int threshold;
 };
-/* dx of one row; also adds to the lane's sums. dx may be dy or more. */
+/* Computes dx of one row and adds to the lane's sums of dw and dbias. dx may be dy or more. */
 DEVICE void grad_row(const held_row &k, const row_in &in, const float *w, const row_out &out,
                      const dropout_args &by, sums &all)
 {

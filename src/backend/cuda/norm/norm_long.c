@@ -1,4 +1,5 @@
-/* Launches of norm_long.cu: rows of any length. An RMS norm has a null pointer as mean. */
+/* Launches norm_long.cu, the norms of rows of any length. An RMS norm passes a null pointer as
+ * mean. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/norm/norm.h"
 

@@ -1,9 +1,9 @@
 /* norm_long.cu - layer norms and gradients of rows of any length, too long for registers. Without a
  * pointer `mean` the mean is 0: RMS norms. T_X: activations. Optional pointers may be NULL.
  *
- * A block reads its row three times; the gradient reads it twice and once more for dw and dbias. So
- * the caches bound it. Sums are divided by the columns of a row and, in norm_columns, into 32
- * shares of rows: deterministic. */
+ * A block reads its row three times; the gradient reads a row twice and once more for dw and dbias.
+ * So the kernels are bound by the caches. Sums over a row are divided among threads by columns, and
+ * norm_columns divides the rows into 32 shares. The order of additions is fixed: deterministic. */
 #define LANES 1024
 #include "rows.cuh"
 
@@ -77,7 +77,8 @@ layernorm_grad_long(T_X *dx, const T_X *more, const T_X *dy, const T_X *x, const
     }
 }
 
-/* dw and dbias: a block has 32 columns, a warp every 32nd row. Runs before dx overwrites dy. */
+/* dw and dbias: a block has 32 columns, and each of its warps has every 32nd row. Runs before dx
+ * overwrites dy. */
 KERNEL(LANES)
 norm_columns(float *dw, float *dbias, const T_X *dy, const T_X *x, const float *mean,
              const float *rstd, i64 rows, int columns)

@@ -1,4 +1,5 @@
-/* RMS norms and gradients: rows in registers, compiled for their length; longer rows are reread. */
+/* RMS norms and their gradients. Kernels are compiled for a row length and keep a row in registers;
+ * longer rows are read several times. */
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/norm/norm.h"
@@ -12,7 +13,8 @@ static bool is_whole(const struct type *x)
     return row_access(x->dtype, type_columns(x)) * dtype_size(x->dtype) == 16;
 }
 
-/* Up to 1024 columns, a warp per row; beyond, a block with 16 elements (few addresses) a thread. */
+/* A row of whole accesses and up to 1024 columns has one warp; other rows have 16 elements per
+ * thread, which need few addresses. */
 static int lanes_of(const struct type *x)
 {
     int64_t columns = type_columns(x);

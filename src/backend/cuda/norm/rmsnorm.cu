@@ -1,9 +1,11 @@
-/* rmsnorm.cu - RMS norms: y = x r w over rows of COLUMNS, r = 1 / sqrt(avg(x^2) + eps), which is an
- * output; add_rmsnorm: of s = a + b, an output too. T_X, COLUMNS, LANES, EACH: norm.cuh.
+/* rmsnorm.cu - RMS norms: y = x r w over rows of COLUMNS, where r = 1 / sqrt(avg(x^2) + eps) is
+ * also an output. add_rmsnorm normalizes s = a + b, which is also an output. T_X, COLUMNS, LANES,
+ * EACH: norm.cuh.
  *
- * A row stays in registers and is read once. Bound by memory, 2 accesses per element, 4 with the
- * sum; with a thousand rows, all resident at once, by the latency from first load to last store: so
- * the weights are loaded together with the row, and lanes synchronize once. */
+ * A row stays in registers and is read once. Bound by memory: 2 accesses per element, 4 with the
+ * sum. About a thousand rows are all resident at once; they are bound by the latency from the first
+ * load to the last store. So the weights are loaded together with the row, and lanes synchronize
+ * once. */
 #include "norm.cuh"
 
 /* For the longest rows there are no registers for weights loaded early. */

@@ -1,6 +1,6 @@
 /* rmsnorm_grad.cu - the gradient of an RMS norm (rmsnorm_grad.cuh) for any number of rows, with dw,
- * the sum of dy x r over them. T_X, COLUMNS, LANES, EACH: norm.cuh; ADD; GROUPS: rows of a block at
- * once.
+ * the sum of dy x r over the rows. T_X, COLUMNS, LANES, EACH: norm.cuh; ADD; GROUPS: rows that a
+ * block processes at once.
  *
  * The grid is about one block per SM; each block loops over its rows, and each lane sums dw of its
  * columns in registers. The block's sums become a part, and norm_parts sums the parts. Grid and

@@ -26,7 +26,8 @@ DEVICE void load_weights(floats<N> (&w)[STEPS], const float *from)
     EACH_STEP if (is_column(s)) w[s] = load<N>(from + column_at(s));
 }
 
-/* SUMS: also adds dy x r to the lane's sums. dx may be dy or more. */
+/* With SUMS, grad_row also adds dy x r to the lane's sums dw. The memory of dx may be that of dy or
+ * of `more`. */
 template <bool SUMS>
 DEVICE void grad_row(T_X *dx, const row_in &in, const floats<N> (&w)[STEPS], float r,
                      floats<N> (&dw)[STEPS])

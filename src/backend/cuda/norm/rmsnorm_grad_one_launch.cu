@@ -2,9 +2,9 @@
  * in one launch, for rows that fit in L2. T_X, COLUMNS, LANES, EACH (a whole access): norm.cuh.
  *
  * r is an input, so dw, the sum of dy x r over the rows, needs no sum over a row. The first blocks
- * of the grid sum columns, two lanes 32 bytes of each row, while the other blocks compute dx. dx
- * may be `more` but not dy or x, which is why there is no variant without ADD. Each column belongs
- * to one block with a fixed order of additions: deterministic.
+ * of the grid sum columns (two lanes have 32 bytes of each row), while the other blocks compute dx.
+ * dx may be `more` but not dy or x, which is why there is no variant without ADD. Each column
+ * belongs to one block with a fixed order of additions: deterministic.
  *
  * Bound by L2: 4 accesses per element, and dy and x once more; a second launch would cost more. */
 #define ADD 1

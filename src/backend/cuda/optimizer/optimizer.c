@@ -4,7 +4,8 @@
 
 enum { THREADS = 256, EACH = 8, SQUARES_THREADS = 512 }; /* as in optimizer.cu */
 
-/* Blocks of a sum of squares: enough to fill the device, each with a full round of work. */
+/* The number of blocks of a sum of squares: at most as many as fill the device, and so few that
+ * each block has a full round of work. */
 static int64_t square_blocks(int64_t n, const struct target *d)
 {
     int64_t most = 4 * (int64_t)d->processors, each = SQUARES_THREADS * 16;

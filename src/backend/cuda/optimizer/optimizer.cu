@@ -1,5 +1,5 @@
-/* optimizer.cu - the optimizer on ranges of floats: sum of squares, AdamW, SGD. COPY: also in bf16.
- * T_G: the type of gradients, float or bf16.
+/* optimizer.cu - the optimizer on ranges of floats: sum of squares, AdamW, SGD. COPY: the new
+ * weights are also written in bf16. T_G: the type of gradients, float or bf16.
  *
  * Bound by memory: 4 bytes per element (sum of squares), 28 (AdamW: w, m, v read and written, g
  * read), 20 (SGD: w, v read and written, g read), and 2 more for the copy; 2 less if gradients are

@@ -20,13 +20,14 @@ static bool fits(const struct kernel_call *c)
     return true;
 }
 
-/* One warp if its first vectors cover all elements. */
+/* The number of threads of a block: one warp is enough if one vector for each of its lanes covers
+ * all elements. */
 static int block_of(int64_t n, int vector)
 {
     return n == 1 ? 1 : n <= (int64_t)WARP * vector ? WARP : THREADS;
 }
 
-/* A parameter's name as in chain_text.c: "in2". */
+/* Writes the name that chain_text.c gives a parameter, for example "in2". */
 static const char *numbered(const char *word, int i, char ret[ARG_NAME])
 {
     snprintf(ret, ARG_NAME, "%s%d", word, i);

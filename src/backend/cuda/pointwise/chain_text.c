@@ -16,8 +16,8 @@ struct text {
     bool gives_bf16; /* all results are bf16 */
 };
 
-/* The expression of each operator: $a, $b operands, $c constant, $t the type whose precision
- * suffices, $g GELU form, $k step. */
+/* The expression of each operator. $a and $b stand for the operands, $c for the constant, $t for
+ * the type whose precision suffices, $g for the form of GELU, $k for the number of the step. */
 static const char *const expressions[OP_COUNT] = {
     [OP_ADD] = "add_of($a, $b)",
     [OP_SUB] = "sub_of($a, $b)",
@@ -88,7 +88,7 @@ bool chain_has_period(const struct kernel_call *c, int i)
            (broadcast_of(c, i) == BROADCAST_ROW || broadcast_of(c, i) == BROADCAST_TRAILING);
 }
 
-/* Writes the fewest digits that identify the float; nine always do. */
+/* Writes the fewest digits that identify the float; nine digits always identify it. */
 static void write_number(struct str *s, double x)
 {
     char digits[32] = "";
@@ -117,7 +117,7 @@ static void write_operand(const struct text *t, int k, int which)
     }
 }
 
-/* "    const float r2 = rounded<bf16>(add_of(r1, x3));" */
+/* Writes a line such as "    const float r2 = rounded<bf16>(add_of(r1, x3));". */
 static void write_step(const struct text *t, int k)
 {
     const struct chain_step *step = &t->chain->step[k];
@@ -144,7 +144,7 @@ static void comma(const struct text *t, bool *first)
     *first = false;
 }
 
-/* The function that computes all steps of one element. */
+/* Writes the function that computes all steps of one element. */
 static void write_function(const struct text *t)
 {
     bool first = true;
@@ -188,7 +188,8 @@ static void write_parameters(const struct text *t)
     str_append(t->s, one ? ")\n{\n" : ", i64 n)\n{\n");
 }
 
-/* "per_row::of<N>(in1, i, period1)"; `what`: "of<N>" or "at" */
+/* Writes an expression such as "per_row::of<N>(in1, i, period1)". `what` is "of<N>" (a vector) or
+ * "at" (one element). */
 static void write_load(const struct text *t, int i, const char *what, const char *at)
 {
     static const char *const names[] = {"same", "scalar", "per_row", "trailing"};
@@ -199,7 +200,7 @@ static void write_load(const struct text *t, int i, const char *what, const char
         str_append(t->s, "1)");
 }
 
-/* The computation of the element of index `at`. */
+/* Writes the computation of the element whose index is the expression `at`. */
 static void write_single(const struct text *t, const char *at, const char *indent)
 {
     const struct kernel_call *c = t->call;
@@ -225,7 +226,8 @@ static const char loop[] = "#pragma unroll\n"
                            "            const i64 i = first + (k + j) * STEP;\n"
                            "            if (i + N > n) continue;\n";
 
-/* The vectors of one thread: TOGETHER of each input are loaded before a result is stored. */
+/* Writes the loop over the vectors of one thread. In each round, TOGETHER vectors of each input are
+ * loaded before a result is stored. */
 static void write_vectors(const struct text *t)
 {
     const struct kernel_call *c = t->call;
@@ -287,7 +289,8 @@ static void write_kernel(const struct text *t)
     str_append(t->s, "    }\n}\n");
 }
 
-/* The number of vectors of each input in flight that registers easily hold. */
+/* The number of vectors of each input that a thread loads together: so few that registers easily
+ * hold them. */
 static int together(const struct kernel_call *c, int vector)
 {
     enum { HELD = 48 };

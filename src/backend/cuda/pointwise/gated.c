@@ -4,7 +4,7 @@
 
 enum { THREADS = 256 }; /* as in gated.cu */
 
-/* [dy,] gate [, up] -> y, or dgate [, dup]; `first`: index of the gate input. */
+/* Inputs: [dy,] gate [, up]. Outputs: y, or dgate [, dup]. `first` is the index of the gate. */
 static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     int first = l->row->kernel.op == OP_SWIGLU_GRAD;

@@ -2,8 +2,9 @@
  * type of all tensors. PACKED: 1 if gate and up are the halves of each row of one tensor (...,2F),
  * used in place; 0: two tensors. EACH: elements of an access, dividing F if packed.
  *
- * Bound by memory: 3 accesses per element of y, 5 for the gradient; in bf16 with 12 to 20
- * instructions, two of them slow (2^x and the reciprocal), where the SMs could do 40. */
+ * Bound by memory: 3 accesses per element of y, 5 for the gradient. In bf16 an element takes 12 to
+ * 20 instructions, two of them slow (2^x and the reciprocal); the SMs could do 40 in the time of
+ * its accesses. */
 #include "arithmetic.cuh"
 #include "elements.cuh"
 #include "rows.cuh"

@@ -1,7 +1,7 @@
 /* gelu.cu - GELU, its slope, its gradient, for flat tensors. T_X: type; TANH: approximation.
  *
- * Bound by memory: 2 accesses per element (gelu) or 3 (gelu_both, gelu_grad); in bf16 with 15 to 25
- * instructions, where the SMs could do 27 to 40 in that time. */
+ * Bound by memory: 2 accesses per element (gelu) or 3 (gelu_both, gelu_grad). In bf16 an element
+ * takes 15 to 25 instructions; the SMs could do 27 to 40 in the time of its accesses. */
 #include "gelu.cuh"
 
 #define THREADS 256

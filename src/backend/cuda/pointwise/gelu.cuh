@@ -1,4 +1,4 @@
-/* gelu.cuh - GELU and its slope at a point, as exact as a result of type T can be.
+/* gelu.cuh - GELU and its slope at a point, accurate enough for a result of type T.
  *
  * gelu(x) = x P(x), where P is the normal distribution function or, in the tanh approximation, the
  * logistic function of 2u, u = sqrt(2/pi) (x + 0.044715 x^3); tanh u = 2 P - 1. P(-z) is e^(-z^2/2)
@@ -53,11 +53,12 @@ template <typename T, bool APPROXIMATE> DEVICE point gelu_point(float x)
     return APPROXIMATE ? logistic(x) : normal<T>(x);
 }
 
-/* Both forms for epilogues that are bound by instructions and give bf16: P = (1 + tanh u)/2 by the
- * hardware's tanh, whose error may be 2^-11 and is 8e-6 on an H200. gelu takes 6 instructions, a
- * gradient 11; 8 and 13 in the exact form. In the exact form u = x (c0 + c1 x^2 + c2 x^4), with
- * coefficients that minimize the errors of gelu and its slope: 3.7e-5 and 9.3e-5, or 3.8e-5 and
- * 9.6e-5 with the hardware's tanh. x^2 is clamped where P is 0 or 1, before u stops growing. */
+/* Both forms of GELU for epilogues that are bound by instructions and give bf16: P = (1 + tanh u)/2
+ * by the hardware's tanh, whose error may be 2^-11 and is 8e-6 on an H200. gelu takes 6
+ * instructions, a gradient 11; 8 and 13 in the exact form. In the exact form u = x (c0 + c1 x^2 +
+ * c2 x^4), with coefficients that minimize the errors of gelu and its slope: 3.7e-5 and 9.3e-5, or
+ * 3.8e-5 and 9.6e-5 with the hardware's tanh. x^2 is clamped where P is 0 or 1, before u stops
+ * growing. */
 template <bool APPROXIMATE> DEVICE float fast_u(float x, float square)
 {
     return x * (APPROXIMATE ? 0.0356774081f * square + 0.797884561f

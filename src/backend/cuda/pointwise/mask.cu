@@ -100,7 +100,8 @@ DEVICE void random_tiles(u8 (*byte)[TILES][TILE], i64 first, int down, int acros
     }
 }
 
-/* x, y (matrices, rows, columns). M elements per access: N where columns are a multiple of it. */
+/* x, y (matrices, rows, columns). M elements per access: N if `columns` is a multiple of N, else 1.
+ */
 template <int M, bool MASK>
 DEVICE void drop_tiles(const T_X *x, T_X *y, const u8 (*byte)[TILES][TILE], i64 first, int matrices,
                        int rows, int columns, int threshold)

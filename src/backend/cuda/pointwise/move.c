@@ -43,7 +43,8 @@ static int64_t head_word(const struct type *heads)
 static const char *const x_names[MAX_PARTS] = {"x0", "x1", "x2", "x3"};
 static const char *const y_names[MAX_PARTS] = {"y0", "y1", "y2", "y3"};
 
-/* Kernels have a parameter for each possible tensor; the last tensor is passed for missing ones. */
+/* Kernels have a parameter for each of MAX_PARTS tensors. If there are fewer tensors, the last
+ * tensor is passed for the missing tensors. */
 static int present(int i, int n)
 {
     return i < n ? i : n - 1;
@@ -86,7 +87,8 @@ static struct cuda_launch *parts_launch(struct cuda_launches *l, const char *ent
     return k;
 }
 
-/* The number of words, the end of each part, and the words of a row. */
+/* Adds the arguments: the number of words of all rows, the end of each part in a row, in words, and
+ * the number of words of a row. */
 static void parts_shape(struct cuda_launch *k, const struct type *joined, int n,
                         const struct type *part, int64_t word)
 {
@@ -117,7 +119,7 @@ static void concat(const struct kernel_call *c, struct cuda_launches *l)
     parts_shape(k, &c->out_type[0], c->n_in, c->in_type, word);
 }
 
-/* Kernels count words in 32 bits. */
+/* True if the kernels, which count words in 32 bits, can count these words. */
 static bool few_words(const struct type *packed, const struct type *heads)
 {
     return type_bytes(packed) / head_word(heads) < INT32_MAX;

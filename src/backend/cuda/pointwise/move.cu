@@ -2,7 +2,7 @@
  * after the first, split repeats each of KV heads GROUP = H/KV times; merge sums them.
  *
  * WORD: bytes of a word, 2 to 16, the largest that divides a head's row; D is counted in words.
- * T_X: element type if GROUP > 1. Bound by memory: all is read once and written once. A thread
+ * T_X: element type if GROUP > 1. Bound by memory: both sides are read or written once. A thread
  * moves TIMES words, adjacent threads adjacent words of the packed tensor: whole rows of heads. */
 #include "device.cuh"
 

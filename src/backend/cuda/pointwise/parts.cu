@@ -1,7 +1,7 @@
 /* parts.cu - splits and concatenates rows: (...,C) and up to four parts of its rows.
  *
  * WORD: bytes of a word, 2 to 16, the largest that divides all rows; columns are counted in words.
- * Bound by memory: all is read and written once; a thread moves TIMES words. */
+ * Bound by memory: every word is read and written once; a thread moves TIMES words. */
 #include "device.cuh"
 
 #define THREADS 256
@@ -13,7 +13,7 @@ typedef word_of<WORD>::type word;
 struct ends {
     u32 a, b, c, C;
 };
-/* The address in its part of word i of the whole. */
+/* The address, in its part, of word i of the whole tensor. */
 template <typename W> DEVICE W *slot_of(u32 i, const ends &e, W *y0, W *y1, W *y2, W *y3)
 {
     const u32 row = i / e.C, column = i - row * e.C;

@@ -2,7 +2,8 @@
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
 
-/* As in elements.cuh: a thread has 16 bytes of each vector. */
+/* These constants have the same values in elements.cuh, pointwise.cu and mask.cu. A thread has 16
+ * bytes of each vector. */
 enum { THREADS = 256, BYTES = 16, COPIES = 4, PER_THREAD = 16, PAIRS_PER_THREAD = 8 };
 enum { TILE = 16, TILES = 16 };
 
@@ -36,7 +37,7 @@ static void fill(const struct kernel_call *c, struct cuda_launches *l)
 
 /* --- binary --- */
 
-/* `entry`: kernels in the order of enum broadcast. */
+/* `entry` has the kernels in the order of enum broadcast. */
 static void binary(const struct kernel_call *c, struct cuda_launches *l, const char *const entry[])
 {
     enum broadcast how = type_broadcast(&c->in_type[0], &c->in_type[1]);
@@ -62,7 +63,7 @@ BINARY(sub)
 BINARY(mul)
 BINARY(div)
 
-/* Operands of the same shape; the first of ACCUMULATE is its output. */
+/* Operands of the same shape. The first operand of ACCUMULATE is also its output. */
 static void same_shape(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct cuda_launch *k = elements(c, l, "pointwise.cu", l->row->entry, PAIRS_PER_THREAD);
@@ -136,7 +137,7 @@ static void column_mask(const struct kernel_call *c, struct cuda_launches *l)
     arg_f32(k, "value", c->attr->column_mask.value);
 }
 
-/* DROPOUT_MASK: input 0 is the step; else input 0 is x and input 1 the step. */
+/* Input 0 of DROPOUT_MASK is the step. Input 0 of DROPOUT is x, and input 1 is the step. */
 static void dropout(const struct kernel_call *c, struct cuda_launches *l)
 {
     bool mask_only = l->row->kernel.op == OP_DROPOUT_MASK;

@@ -76,7 +76,7 @@ DEVICE void binary(const T_X *x, const T_X *b, T_X *y, i64 n, int period)
     if (tail < n) y[tail] = to<T_X>(F::of(to_float(x[tail]), B::at(b, tail, period)));
 }
 
-/* `function`: of arithmetic.cuh; `how`: the broadcast of operand two. */
+/* `function` is a function of arithmetic.cuh, `how` is the broadcast of the second operand. */
 #define BINARY(entry, function, how)                                                   \
     struct of_##entry {                                                                \
         DEVICE float of(float a, float b) { return function(a, b); }                   \

@@ -4,10 +4,10 @@
 enum {
     THREADS = 256,
     WARPS = THREADS / 32,
-    SHORT_ROW = 2048, /* up to here one warp per row */
-    LONG_ROW = 32768, /* several blocks per row, */
-    FEW_ROWS = 256,   /* if there are at most this many rows */
-    PART = 8192,      /* least elements per block */
+    SHORT_ROW = 2048, /* up to this length a row has one warp */
+    LONG_ROW = 32768, /* from this length on a row has several blocks, if there are few rows */
+    FEW_ROWS = 256,   /* at most this many rows are few */
+    PART = 8192,      /* a block of a long row has about this many elements or more */
 };
 
 /* --- rows --- */

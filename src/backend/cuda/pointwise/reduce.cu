@@ -2,7 +2,8 @@
  *
  * T_X: type of x (rows, n); column sums are float. Bound by memory: x is read once; the partial
  * results for a second launch are about 1 % of it. Sums are in float: a thread adds four vectors at
- * a time, each as a tree; then a tree over threads. Shapes and grid fix the order. */
+ * a time, and the elements of a vector as a tree. Then the sums of the threads are added as a tree.
+ * Shapes and grid fix the order of additions. */
 #include "device.cuh"
 
 #define THREADS 256
@@ -41,8 +42,9 @@ template <typename R> DEVICE float reduce_block(float a)
     return reduce_warp<R>(lane < WARPS ? part[lane] : R::identity());
 }
 
-/* Reduces n elements with `lanes` threads, at least a warp; this one is `lane`. Odd row lengths
- * misalign rows: the elements before the first multiple of 16 bytes go first, one per thread. */
+/* Reduces n elements with `lanes` threads, at least a warp; this thread is number `lane`. Odd row
+ * lengths misalign rows: the elements before the first multiple of 16 bytes go first, one per
+ * thread. */
 template <typename R, typename T> DEVICE float reduce_run(const T *x, i64 n, int lane, int lanes)
 {
     enum { M = 16 / (int)sizeof(T) };

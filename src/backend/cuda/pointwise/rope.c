@@ -5,7 +5,7 @@
 
 enum { THREADS = 256, TIMES = 4, ACCESS = 16 }; /* as in the kernels */
 
-/* Elements of the longest access that divides heads and rows. */
+/* The number of elements of the longest access that divides both heads and rows. */
 static int64_t access_of(enum dtype dtype, int64_t D, int64_t C)
 {
     int64_t each = ACCESS / (int64_t)dtype_size(dtype);

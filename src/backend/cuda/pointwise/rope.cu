@@ -1,10 +1,11 @@
 /* rope.cu - rotary position embedding: the first `heads` heads of D columns of each row, (even,
  * odd) -> (c even - s odd, s even + c odd), with c and s from a float table (T,D); the other
- * columns stay unchanged. T_X; D; EACH: elements of an access, dividing D and the row.
+ * columns stay unchanged. T_X; D; EACH: elements of an access, a divisor of D and of the row
+ * length.
  *
  * A thread has the same columns of up to TIMES heads of one row, so it reads the table once for all
  * of them; neighboring threads have neighboring columns, then heads. Bound by memory: 2 accesses
- * per rotated element and, unless y is x, per other element. */
+ * per rotated element and, unless y is x, 2 per other element. */
 #include "elements.cuh"
 
 enum { N = EACH, UNIT = N < 2 ? 2 : N, WORDS = UNIT / N, TIMES = 4, UNITS = D / UNIT };
@@ -41,7 +42,8 @@ DEVICE void copy_rest(T_X *y, const T_X *x, i64 block, i64 rows, int C, int firs
     }
 }
 
-/* `groups` threads share a row's heads; sign -1: the inverse. Blocks from `turning` on copy. */
+/* `groups` threads share a row's heads. With sign -1 the rotation is inverted. Blocks from number
+ * `turning` on copy the other columns. */
 KERNEL(THREADS)
 rope(T_X *y, const T_X *x, const float *table, i64 rows, int T, int C, int heads, int groups,
      float sign, int turning)

@@ -1,5 +1,6 @@
 /* rope_table.cu - positions (T) -> (T,D): cosine and sine of position THETA^(-2i/D) in columns 2i
- * and 2i + 1. Once a step, in double: in float an angle of 1000 is 6e-5 off. Arithmetic-bound. */
+ * and 2i + 1. Runs once a step, in double, because in float an angle of 1000 would be 6e-5 off.
+ * Bound by arithmetic. */
 #include "elements.cuh"
 
 KERNEL(THREADS) rope_table(float *table, const int *position, i64 pairs, int D)

@@ -6,10 +6,11 @@
  * rows is a multiple of 16. Bound by memory: a, b, s and two codes: 8 bytes per element (two
  * kernels: 12).
  *
- * A block has ROWS rows, a warp several in turn. A row stays in registers; its codes go to memory
- * and, in row order, to shared memory. At the end a thread transposes a chunk of 16 rows of four
- * columns and writes four runs of 16 bytes. The chunks of a column belong to neighboring lanes and
- * start in different banks. The scale is known before, as in quantize.cu. */
+ * A block has ROWS rows; each warp processes several of them in turn. A row stays in registers; its
+ * codes go to memory and, in row order, to shared memory. At the end a thread transposes a chunk of
+ * 16 rows of four columns and writes four runs of 16 bytes. The chunks of a column belong to
+ * neighboring lanes and start in different banks. The scale is known before the kernel runs, as in
+ * quantize.cu. */
 #include "norm_bf16_row.cuh"
 #include "quantize.cuh"
 
@@ -79,7 +80,7 @@ quantize_add_layernorm(float *amax, u8 *codes, u8 *transposed, float *scale, bf1
     float largest = 0.0f;
 #pragma unroll 1
     for (int r = (int)threadIdx.x / LANES; r < ROWS; r += TOGETHER) {
-        /* else lanes compute row 0; their results are not used */
+        /* lanes beyond the last row compute row 0; their results are not used */
         const bool there = top + r < rows;
         const i64 at = there ? (i64)(top + r) * COLUMNS : 0;
         const row v = sum_of(a, b, at, by);

@@ -1,7 +1,7 @@
 /* 8-bit operands of matmuls (quantize.cu). */
 #include "backend/cuda/cuda_kernels.h"
 
-/* As in quantize.cu: a warp has 16 rows of a tile. */
+/* These constants have the same values in quantize.cu. A warp has 16 rows of a tile. */
 enum { WARP = 32, COLUMNS = 64, ROWS = 16, WORD = 16 };
 
 static bool is_aligned(int64_t n)
@@ -18,7 +18,7 @@ static bool fits(const struct kernel_call *c)
            c->out_type[1].dtype == to && is_aligned(type_rows(x)) && is_aligned(type_columns(x));
 }
 
-/* Tiles of 128 rows, or of 64 if there would be fewer than four tiles per SM. */
+/* Tiles have 128 rows, or 64 rows if there would be fewer than four tiles of 128 rows per SM. */
 static void launches(const struct kernel_call *c, struct cuda_launches *l)
 {
     enum { MANY = 8, FEW = 4 };

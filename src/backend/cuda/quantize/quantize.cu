@@ -1,19 +1,21 @@
-/* quantize.cu - 8-bit codes of a matrix (rows, columns), in row order and transposed, and its amax:
- * of x, gelu(x), or x gelu'(y), as OF is X, GELU or GELU_GRAD (TANH: GELU's approximation).
+/* quantize.cu - 8-bit codes of a matrix (rows, columns), in row order and transposed, and the
+ * largest magnitude of its elements (amax). The matrix is x, gelu(x) or x gelu'(y) if OF is X, GELU
+ * or GELU_GRAD; TANH selects GELU's tanh approximation.
  *
  * T_X: float or bf16. E4M3: 1, or 0 for e5m2. WARPS: 4 or 8. WHOLE: 1 if all tiles are complete.
  * rows and columns are multiples of 16. Bound by memory: x (and y) read once, two bytes written per
- * element: 4 bytes in bf16, 6 with y. An element takes 9 instructions, 16 with GELU, 24 with its
- * gradient, where there is time for 25, 30 and 44.
+ * element: 4 bytes in bf16, 6 with y. An element takes 9 instructions, 16 with GELU and 24 with its
+ * gradient; while memory moves an element's bytes, 25, 30 and 44 instructions could run.
  *
  * A block has a tile of 16 WARPS rows and 64 columns. A thread loads four rows of eight columns at
  * once, writes their codes, and packs the four codes of each column into one word of shared memory.
  * A column consists of chunks of 16 rows, placed depending on the column, so that the words of a
  * warp (one chunk, eight columns eight apart) lie in different banks, and so do the chunks of a
  * column. Then columns are written, 16 bytes per thread in runs of 16 WARPS. Little stays in
- * registers, so that many blocks at different stages keep memory busy. The scale is known before
- * (op_float8.c), so blocks do not wait for each other. The maximum does not depend on the order of
- * blocks; non-negative floats are in the order of their bits. */
+ * registers, so that many blocks at different stages keep memory busy. The scale comes from earlier
+ * steps (op_float8.c), so blocks do not wait for each other. The amax does not depend on the order
+ * of blocks. It is the maximum of the bits, because non-negative floats have the order of their
+ * bits. */
 #include "gelu.cuh"
 #include "quantize.cuh"
 

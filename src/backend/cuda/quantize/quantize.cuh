@@ -5,7 +5,8 @@
 
 #define AMAX_STEPS 16
 
-/* Mantissa bits, smallest normal exponent, largest code, exponent of the last whole binade. */
+/* Mantissa bits, smallest normal exponent, largest code, exponent of the highest binade all of
+ * whose numbers have finite codes. */
 #if E4M3
 enum { MANTISSA = 3, LEAST_EXPONENT = -6, LARGEST = 0x7e, TOP_EXPONENT = 7 };
 #else
@@ -53,7 +54,8 @@ DEVICE u32 two_codes(float low, float high)
 #endif
 
 /* The exponent of the scale. Lane `slot` of each half of a warp passes amax[slot]; all lanes must
- * call. The slots of this step and the next are ignored. */
+ * call. The slots of this step (`now`) and of the next step are ignored. If all other slots are
+ * empty, the exponent is -first. */
 DEVICE int scale_exponent(float amax, int slot, int now, int first)
 {
     const int FAR = 100;

@@ -17,9 +17,10 @@ enum status cuda_find(int number, CUdevice *ret);
 /* Below, `context` was returned by the backend's open. */
 CUstream cuda_stream(const void *context);
 CUdevice cuda_handle(const void *context);
-/* Makes the context current in this thread, if this is not the thread that opened it. */
+/* Makes the context current in the calling thread. A thread that did not open the context calls
+ * this function first. */
 enum status cuda_enter(const void *context);
-/* The stream on which other ranks' memory is read and written. */
+/* The stream for collectives, on which the memory of other ranks is read and written. */
 enum status cuda_ranks_stream(void *context, CUstream *ret);
 /* NCCL between the GPUs of ranks that are separate processes; the first call joins them. */
 enum status cuda_ranks_nccl(void *context, struct communicator *c, struct nccl **ret);

@@ -16,7 +16,8 @@ struct cubin {
     Elf64_Ehdr head;
 };
 
-/* Item `i` of `size` bytes in a table; false: it is outside of the image. */
+/* Copies item `i` of a table at `offset`, whose items have `size` bytes. Returns false if the item
+ * is outside the image. */
 static bool item(const struct cubin *c, uint64_t offset, uint64_t i, size_t size, void *ret)
 {
     uint64_t bytes = (uint64_t)c->bytes;
@@ -89,7 +90,8 @@ bool cubin_kernel(const char *image, int64_t bytes, const char *entry, struct cu
     if (!item(&c, 0, 0, sizeof c.head, &c.head) || memcmp(c.head.e_ident, ELFMAG, SELFMAG) != 0 ||
         c.head.e_machine != EM_CUDA)
         return false;
-    /* If the table of sections is truncated, the section of shared memory may be missing. */
+    /* Reading the last section proves that the table of sections is not truncated. In a truncated
+     * table the section of shared memory might be missing. */
     if (!section_at(&c, c.head.e_shnum - 1u, &last) || !find_registers(&c, entry, &ret->registers))
         return false;
     ret->static_bytes = 0;

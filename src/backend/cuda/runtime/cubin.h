@@ -6,10 +6,11 @@
 
 struct cubin_kernel {
     int registers;        /* of a thread */
-    int64_t static_bytes; /* static shared memory of a block, less the system's reserve */
+    int64_t static_bytes; /* static shared memory of a block, without what the system reserves */
 };
 
-/* False if the image is no cubin, or does not describe such a kernel. */
+/* Finds what the image states about kernel `entry`. Returns false if the image is no cubin or does
+ * not describe such a kernel. */
 bool cubin_kernel(const char *image, int64_t bytes, const char *entry, struct cubin_kernel *ret);
 
 #endif

@@ -23,7 +23,8 @@ int64_t cublaslt_version(void)
     return t ? (int64_t)t->cublasLtGetVersion() : 0;
 }
 
-/* Returns NULL, and warns, if the library is missing or cannot be started. */
+/* Returns a handle of the library. Warns and returns NULL if the library is missing or cannot be
+ * started. */
 static cublasLtHandle_t start(void)
 {
     cublasLtHandle_t handle = NULL;
@@ -57,7 +58,8 @@ enum status cublaslt_check(cublasStatus_t s, const char *doing)
 {
     if (s == CUBLAS_STATUS_SUCCESS) return ST_OK;
     const struct cublaslt *t = cublaslt(NULL);
-    /* The library's status does not tell whether the library or an earlier kernel failed. */
+    /* The status alone does not show whether the library or an earlier kernel failed, so errors
+     * of earlier kernels are checked first. */
     CUresult before = cuda_driver(NULL)->cuCtxSynchronize();
     if (fault_is(before)) return fault_fail(before);
     return fail(s == CUBLAS_STATUS_ALLOC_FAILED ? ST_MEMORY : ST_DEVICE, "cuBLASLt cannot %s: %s",

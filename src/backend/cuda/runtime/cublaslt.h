@@ -24,7 +24,7 @@ struct cublaslt {
 };
 
 /* NULL if the library is missing or too old; *ret_why (which may be NULL) then states what was
- * searched for. The first call opens it; it stays open. */
+ * searched for. The first call opens the library, which stays open. */
 const struct cublaslt *cublaslt(const char **ret_why);
 /* 130001 for 13.0.1; 0 without the library. */
 int64_t cublaslt_version(void);

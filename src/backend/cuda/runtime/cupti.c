@@ -176,7 +176,8 @@ static const char *copy_name(uint8_t kind)
     }
 }
 
-/* CUPTI's structures only grow at their ends, so every version's can be read as CUDA 11.1's. */
+/* New versions of CUPTI add fields only at the end of a structure, so the structures of every
+ * version can be read as the structures of CUDA 11.1. */
 static bool read_record(const CUpti_Activity *r, struct trace_record *ret)
 {
     switch ((int)r->kind) {
@@ -238,7 +239,7 @@ static bool read_api(const CUpti_Activity *r, struct api_call *ret)
     return c->start && c->end;
 }
 
-/* Stores a record or a call; only counts them while the arrays of `ret` are NULL. */
+/* Stores a record or a call in the arrays of `ret`, or only counts it if the arrays are NULL. */
 static void keep(const CUpti_Activity *r, struct trace_input *ret, int64_t *untimed)
 {
     struct trace_record record;
@@ -261,7 +262,7 @@ static void keep(const CUpti_Activity *r, struct trace_input *ret, int64_t *unti
     }
 }
 
-/* Returns the number of records without times. */
+/* Reads all filled buffers into `ret` (keep); returns the number of records without times. */
 static int64_t read_buffers(struct trace_input *ret)
 {
     int64_t untimed = 0;

@@ -13,7 +13,8 @@
 /* Starts recording; the device must be idle. `calls`: record only API calls, which is possible
  * before a device is open. A failure states why and leaves nothing enabled. */
 enum status cupti_begin(bool calls);
-/* Sets the mark of this thread's next calls (-1: none), or the graph replay that they belong to. */
+/* cupti_mark sets the mark of the next calls of this thread; -1 means no mark. cupti_replay instead
+ * sets the number of the graph replay to which these calls belong. */
 void cupti_mark(int mark);
 void cupti_replay(int replay);
 /* Returns the records and calls since cupti_begin; the device must be idle. Times are on the

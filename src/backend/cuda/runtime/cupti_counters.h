@@ -2,7 +2,7 @@
  *
  * Kernels run one by one; each kernel is one range. If the counters do not fit into one pass, CUPTI
  * saves the memory, restores it, and repeats the kernel, so results stay right. Nothing else may
- * use CUPTI meanwhile. Private to backend/cuda. */
+ * use CUPTI between begin and end. Private to backend/cuda. */
 #ifndef BACKEND_CUDA_RUNTIME_CUPTI_COUNTERS_H
 #define BACKEND_CUDA_RUNTIME_CUPTI_COUNTERS_H
 

@@ -21,7 +21,8 @@ static void folder_of_nvrtc(char ret[PATH])
     if (!end) ret[0] = '\0';
 }
 
-/* Tries the plain names, folders near NVRTC (toolkit, wheels), the toolkit's default folder. */
+/* Tries the plain names, then folders near NVRTC (in a toolkit or in Python wheels), then the
+ * toolkit's default folder. */
 static bool open_library(struct cupti *ret, char ret_why[LIBRARY_WHY])
 {
     static const char *const plain[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so", NULL};
@@ -66,7 +67,7 @@ static void open_once(void)
 
 const struct cupti *cupti(const char **ret_why)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT; /* ranks that are threads open it at once */
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* for ranks that are threads */
     pthread_once(&once, open_once);
     if (ret_why) *ret_why = library.found ? NULL : library.why;
     return library.found ? &library.table : NULL;

@@ -6,9 +6,11 @@
 
 #include "base/base.h"
 
-/* False: *ret_why (may be NULL) states why CUPTI is not available. The first call opens it. */
+/* True if CUPTI is available; otherwise *ret_why (may be NULL) states why it is not. The first call
+ * opens CUPTI. */
 bool cupti_available(const char **ret_why);
-/* "13.0.1"; before CUDA 13, whose versions were numbered differently, "API 22". Empty: unknown. */
+/* Writes CUPTI's version: "13.0.1", or, before CUDA 13, the number of its API: "API 22". Writes an
+ * empty string if the version is unknown. */
 void cupti_version(char ret[48]);
 
 #ifdef HAVE_CUPTI
@@ -32,7 +34,8 @@ void cupti_version(char ret[48]);
     F(cuptiActivityGetNumDroppedRecords) F(cuptiActivityFlushAll)                                 \
     F(cuptiActivityPushExternalCorrelationId) F(cuptiActivityPopExternalCorrelationId)            \
     F(cuptiGetCallbackName)
-/* Hardware counters: optional functions, which CUPTI before CUDA 12.6 lacks; NULL there. */
+/* Functions for hardware counters. They are optional: CUPTI before CUDA 12.6 lacks them, and their
+ * pointers are then NULL. */
 #ifdef HAVE_CUPTI_RANGES
 #define CUPTI_RANGE_LIST(F)                                                                       \
     F(cuptiProfilerInitialize) F(cuptiProfilerDeInitialize) F(cuptiDeviceGetChipName)             \

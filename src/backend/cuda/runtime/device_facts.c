@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Without a GPU, plans are made for an H200, with the numbers of its data sheet and its driver. */
+/* Without a GPU, plans are made for an H200, with the numbers that its data sheet and its driver
+ * state. */
 static void default_target(struct target *t)
 {
     t->arch = 90;
@@ -24,7 +25,8 @@ static void default_target(struct target *t)
     snprintf(t->name, sizeof t->name, "NVIDIA H200");
 }
 
-/* The version of cuBLASLt, 130001; 0: it is missing, or needs a newer CUDA than the driver's. */
+/* Returns the version of cuBLASLt, such as 130001, or 0 if the library is missing or needs a newer
+ * CUDA than the driver supports. */
 static int64_t usable_library(const struct cuda_driver *d)
 {
     int driver = 0; /* 13000 of CUDA 13.0 */
@@ -100,7 +102,7 @@ int cuda_device_count(void)
     return devices;
 }
 
-/* 0: the driver does not report it. */
+/* Returns an attribute of the device, or 0 if the driver does not report the attribute. */
 static int attribute_of(CUdevice handle, CUdevice_attribute which)
 {
     int x = 0;
@@ -116,7 +118,8 @@ enum status cuda_describe(int number, struct device_facts *ret)
     TRY(read_device(handle, &device));
     *ret = (struct device_facts){
         .processors = device.processors, .bytes = device.bytes, .cache_bytes = device.l2_bytes};
-    /* Not every driver reports these. The memory bus transfers its width twice per clock cycle. */
+    /* Not every driver reports the next three attributes. The memory bus transfers its width twice
+     * per clock cycle. */
     int khz = attribute_of(handle, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
     int memory_khz = attribute_of(handle, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
     int bits = attribute_of(handle, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
@@ -202,7 +205,8 @@ static void find_nccl(struct device_library *l)
     l->unavailable_because = nccl_missing(l->version);
 }
 
-/* The libraries that training runs use. The last one, CUPTI, is used only by traces. */
+/* The libraries that training runs use, except the last one: CUPTI is used only by traces and
+ * hardware counters. */
 static const struct library {
     const char *name, *consequence;
     bool needed;

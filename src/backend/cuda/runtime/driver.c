@@ -28,7 +28,7 @@ bool library_open(const char *const *names, const char *const *symbols, int n, v
     return true;
 }
 
-/* Ranks of one process open their devices at the same time. */
+/* Locks, because ranks of one process open their devices at the same time. */
 static void open_once(struct library_state *l, const char *const *names, bool newest_by_driver,
                       const char *const *symbols, int n, void *table)
 {

@@ -54,7 +54,7 @@ struct cuda_nvrtc {
 };
 
 /* NULL if the library is missing or too old; *ret_why (which may be NULL) then states what was
- * searched for. The first call opens it; it stays open. */
+ * searched for. The first call opens the library, which stays open. */
 const struct cuda_driver *cuda_driver(const char **ret_why);
 const struct cuda_nvrtc *cuda_nvrtc(const char **ret_why);
 
@@ -70,23 +70,26 @@ enum status cuda_raise_shared(CUfunction f, int64_t bytes);
 
 /* The newest CUDA version that the driver supports, 13000 for 13.0; 0 without a driver. */
 int cuda_driver_version(void);
-/* `names` are a library's file names, CUDA 13's first. Skips the first name if the driver is older
- * than CUDA 13: such a driver cannot load modules of a newer NVRTC or run a newer cuBLASLt. */
+/* `names` are a library's file names; the first name is the name in CUDA 13. Skips the first name
+ * if the driver is older than CUDA 13: such a driver cannot load modules of a newer NVRTC or run a
+ * newer cuBLASLt. */
 const char *const *library_names(const char *const *names);
-/* Opens the first available library of `names` (NULL after the last) and fills n function
- * pointers in the order of `symbols`; false with the reason otherwise. A symbol "?name" is
- * optional: its pointer is NULL if it is missing. */
+/* Opens the first available library of `names` (NULL after the last) and fills n function pointers
+ * in the order of `symbols`. Returns false, with the reason in ret_why, if no library can be opened
+ * or a function is missing. A symbol "?name" is optional: its pointer is NULL if the library lacks
+ * it. */
 enum { LIBRARY_WHY = 256 };
 bool library_open(const char *const *names, const char *const *symbols, int n, void **ret_function,
                   char ret_why[LIBRARY_WHY]);
-/* Whether a library was opened, and why not; zeroed at first. */
+/* States whether a library was opened, and if not, why. All zeros at first. */
 struct library_state {
     atomic_bool tried;
     bool found;
     char why[LIBRARY_WHY];
 };
-/* Returns `table`, which the first call fills (library_open). NULL if the library is not available;
- * *ret_why (which may be NULL) then states why. `newest_by_driver`: apply library_names. */
+/* Returns `table`, which the first call fills (library_open). Returns NULL if the library is not
+ * available; *ret_why (which may be NULL) then states why. If `newest_by_driver` is true,
+ * library_names is applied to `names`. */
 void *library_table(struct library_state *l, const char *const *names, bool newest_by_driver,
                     const char *const *symbols, int n, void *table, const char **ret_why);
 

@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-/* One row launches fewer kernels than this, so if the host waits after every row, all are named. */
+/* One row launches fewer than NAMED kernels. So if the host waits after every row, all kernels in
+ * flight are named. */
 enum { NAMED = 16 };
 
 /* The kernels in flight that this thread launched; a rank has one thread. */
@@ -29,8 +30,9 @@ void fault_waited(void)
     in_flight.launched = 0;
 }
 
-/* The device itself is lost, and no kernel is to blame: ECC cannot correct a memory error, or the
- * link or the driver is gone (a GPU that no longer answers on PCIe reports "unknown error"). */
+/* True if the device itself is lost and no kernel is to blame: ECC cannot correct a memory error,
+ * or the link or the driver is gone (a GPU that no longer answers on PCIe reports "unknown error").
+ */
 static bool is_lost(CUresult r)
 {
     return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CUDA_ERROR_NVLINK_UNCORRECTABLE ||

@@ -7,7 +7,8 @@
 
 #include <cuda.h>
 
-/* True if a kernel failed, not the call that returned `r`; the device is then unusable. */
+/* True if `r` reports an earlier kernel that failed, or that the device is lost, rather than a
+ * failure of the call that returned `r`. The device is then unusable. */
 bool fault_is(CUresult r);
 /* Fails with a message that names the kernels in flight if they are few, or else advises how to
  * find the kernel. If the device itself is lost, the message says so. */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct module {
-    const char *text, *source, *options; /* source: NULL if it is built in */
+    const char *text, *source, *options; /* `source` is NULL for a built-in source */
     char *image;                         /* NULL once it is loaded */
     int64_t bytes;
     bool cached; /* the image came from the cache folder and may be unusable */
@@ -220,7 +220,7 @@ static void make(struct jit *j, struct module *m)
     if (caches) jit_cache_write(path, m->image, m->bytes);
 }
 
-/* A driver cannot load an image compiled by a newer CUDA version. */
+/* Words why an image cannot be loaded. A driver cannot load an image of a newer CUDA version. */
 static enum status fail_load(CUresult r, const struct module *m)
 {
     int major = 0, minor = 0, supported = cuda_driver_version();

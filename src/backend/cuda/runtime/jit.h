@@ -5,7 +5,8 @@
  * A module is one source with one set of constants. Planning requests modules; the first use of a
  * function compiles all modules requested so far, in parallel on all threads. Compiled modules are
  * files in ~/.cache/strobe/kernels, named by the SHA-256 of source, headers, options, architecture
- * and compiler. Each file contains the SHA-256 of its content; on a mismatch it is recompiled. */
+ * and compiler. Each file contains the SHA-256 of its content; on a mismatch the module is compiled
+ * again. */
 #ifndef BACKEND_CUDA_RUNTIME_JIT_H
 #define BACKEND_CUDA_RUNTIME_JIT_H
 
@@ -24,7 +25,7 @@ int jit_request(struct jit *j, const char *text, const char *source, const char 
 enum status jit_finish(struct jit *j);
 /* Like jit_finish, but does not load the modules, so it needs no device. */
 void jit_make(struct jit *j);
-/* The compiled module `number`, after jit_make; it belongs to `j`. */
+/* Returns the compiled module `number`, after jit_make. The memory belongs to `j`. */
 enum status jit_image(const struct jit *j, int number, const char **ret, int64_t *ret_bytes);
 /* Host milliseconds spent so far on compiling (or reading the cache), and on loading. */
 void jit_times(const struct jit *j, double *ret_compile_ms, double *ret_load_ms);
@@ -39,7 +40,7 @@ enum status jit_compile(const char *text, const char *source, const char *option
 /* The PTX of a source for the device of `j`. *ret and *ret_log are malloc'ed, as in jit_compile. */
 enum status jit_ptx(const struct jit *j, const char *text, const char *source, const char *options,
                     char **ret, char **ret_log);
-/* The oldest and newest architectures that NVRTC compiles for, such as 70 and 90; 0: unknown. */
+/* The oldest and newest architectures that NVRTC compiles for, such as 70 and 90; 0 if unknown. */
 void jit_archs(int *ret_oldest, int *ret_newest);
 /* Options that every source is compiled with; NULL after the last. */
 extern const char *const jit_options[];

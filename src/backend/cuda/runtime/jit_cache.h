@@ -9,9 +9,9 @@
  * False: the path is too long, or there is no compiler. */
 bool jit_cache_path(const char *folder, const char *text, const char *source, const char *options,
                     const char *arch, char ret_path[1024]);
-/* The image is malloc'ed. False if there is no valid file. */
+/* Reads the image from the file into malloc'ed memory. Returns false if there is no valid file. */
 bool jit_cache_read(const char *path, char **ret_image, int64_t *ret_bytes);
-/* A failure is ignored: the module is compiled again next time. */
+/* Writes the image to the file. A failure is ignored: the module is compiled again next time. */
 void jit_cache_write(const char *path, const char *image, int64_t bytes);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A name under construction; it is cut if it becomes too long. */
+/* A name under construction. The name is cut if it becomes longer than `text`. */
 struct builder {
     char text[4 * ACTIVITY_NAME];
     size_t used;
@@ -19,7 +19,8 @@ static void add_text(struct builder *w, const char *text, size_t n)
     w->text[w->used] = '\0';
 }
 
-/* Reads a length and an identifier, "8cublasLt", and moves *at past it. Returns the length or 0. */
+/* Reads a length and an identifier, such as "8cublasLt", and moves *at past the identifier. Returns
+ * the length, or 0 if *at points to something else. */
 static size_t source_name(const char **at, const char **ret)
 {
     size_t n = 0;
@@ -31,7 +32,7 @@ static size_t source_name(const char **at, const char **ret)
     return n;
 }
 
-/* Appends the namespaces and the name, and moves *at past them. */
+/* Appends the namespaces and the name, separated by "::", and moves *at past the name. */
 static void add_scopes(struct builder *w, const char **at)
 {
     static const char nameless[] = "_GLOBAL__N_";
@@ -47,7 +48,7 @@ static void add_scopes(struct builder *w, const char **at)
     }
 }
 
-/* Parses as much of the Itanium ABI's mangling as a name needs: _Z, N and qualifiers before
+/* Parses only the part of the Itanium ABI's mangling that a name needs: _Z, N and qualifiers before
  * namespaces, I before template parameters. */
 static void add_mangled(struct builder *w, const char *name)
 {

@@ -4,9 +4,9 @@
 
 #include "backend/trace.h"
 
-/* Turns "_ZN8cublasLt19splitKreduce_kernelILi32E..." into "cublasLt::splitKreduce_kernel".
- * Removes parameters, and template parameters except a first one that is a name. A name that is
- * still too long is cut and ends in two dots. */
+/* Turns "_ZN8cublasLt19splitKreduce_kernelILi32E..." into "cublasLt::splitKreduce_kernel". Removes
+ * the parameters and the template parameters, except the first template parameter if it is a name.
+ * A name that is still too long is cut and ends in two dots. */
 void kernel_name_short(const char *name, char ret[ACTIVITY_NAME]);
 
 #endif

@@ -21,7 +21,7 @@ struct prepared {
     CUfunction function[LAUNCHES];
     struct tensor_map *map; /* LAUNCH_MAPS per launch; NULL: no launch has any */
     bool ready;
-    void *of_row; /* cuda_row_state */
+    void *of_row; /* the row's own state (cuda_row_state) */
 };
 
 bool cuda_hopper(const struct kernel_call *c)
@@ -300,7 +300,8 @@ static CUdeviceptr address(const struct kernel_call *c, const struct cuda_arg *a
     }
 }
 
-/* Fills `ret` with pointers to numbers, to tensor maps, and to addresses, which are put in `at`. */
+/* Fills `ret` with pointers to the arguments: to numbers, to tensor maps, and to addresses, which
+ * are stored in `at`. */
 static enum status parameters_of(const struct kernel_call *c, const struct cuda_launch *k,
                                  struct tensor_map *map, CUdeviceptr at[LAUNCH_ARGS],
                                  void *ret[LAUNCH_ARGS])
@@ -321,7 +322,8 @@ static enum status parameters_of(const struct kernel_call *c, const struct cuda_
     return ST_OK;
 }
 
-/* Captures preserve programmatic dependent launches only from CUDA 12.3 on. */
+/* Whether launch i may begin before the previous launch ends. Captures preserve such programmatic
+ * dependent launches only from CUDA 12.3 on. */
 static bool begins_early(const struct cuda_launches *l, int i)
 {
     enum { CAPTURED_FROM = 12030 };

@@ -61,7 +61,8 @@ struct cuda_map {
 enum { LAUNCH_ARGS = 32, LAUNCH_OPTIONS = 384, LAUNCHES = 6, LAUNCH_MAPS = 8 };
 
 struct cuda_launch {
-    /* The source file, "norm.cu"; NULL: not a kernel, sets zero_bytes bytes of arg[0] to zero */
+    /* The source file, "norm.cu". NULL: the launch is no kernel, but sets the first zero_bytes
+     * bytes of arg[0] to zero. */
     const char *text;
     /* Generates the source; a pure function. NULL: the source is the built-in file `text`. */
     void (*write)(const struct kernel_call *c, struct str *s);
@@ -69,7 +70,7 @@ struct cuda_launch {
     char options[LAUNCH_OPTIONS];          /* "-DCOLUMNS=768 -DT_X=bf16" */
     unsigned grid[3], block, shared_bytes; /* shared_bytes: dynamic shared memory */
     bool spills; /* may spill registers; tests fail if another kernel does */
-    int arch;    /* 90: only for compute capability 9.0; 0: for all */
+    int arch;    /* 90: only for compute capability 9.0; 0: for all GPUs */
     /* The kernel may begin before the previous launch of the same row ends (programmatic dependent
      * launch, compute capability 9.0 and later). The kernel calls dependents_wait (hopper.cuh)
      * before it accesses memory that the previous launch reads or writes. */
@@ -88,7 +89,8 @@ struct cuda_launches {
     int64_t scratch_bytes; /* the sum of the launch_scratch calls */
 };
 
-/* A row of the kernel table. The kernel is first, so a pointer to it points to the row. */
+/* A row of the kernel table. `kernel` is the first member, so a pointer to it is also a pointer to
+ * the row. */
 struct cuda_row {
     struct kernel kernel;
     void (*launches)(const struct kernel_call *c, struct cuda_launches *l);
@@ -122,15 +124,17 @@ int64_t cuda_scratch_bytes(const struct kernel *k, const struct kernel_call *c);
 enum status cuda_prepare(const struct kernel *k, struct kernel_call *c);
 void cuda_release(struct kernel_call *c);
 enum status cuda_run(const struct kernel_call *c);
-/* For rows with cuda_prepare and their own `run`: launch i of a prepared call, with arguments in
- * the order of the parameters, and its function, which the first call compiles. */
+/* For rows with cuda_prepare and their own `run`. Returns launch i of a prepared call, with
+ * arguments in the order of the parameters, and the launch's function, which the first call
+ * compiles. */
 enum status cuda_function(const struct kernel_call *c, int i, const struct cuda_launch **ret_launch,
                           CUfunction *ret);
-/* Where such a row keeps its own state of a prepared call; the state is NULL at first. The row's
- * `release` frees the state, then calls cuda_release. Returns NULL if prepare was not called. */
+/* Returns the place where a row with its own `run` keeps its state of a prepared call; the state is
+ * NULL at first. The row's `release` frees the state, then calls cuda_release. Returns NULL if
+ * prepare was not called. */
 void **cuda_row_state(const struct kernel_call *c);
-/* Appends the sources generated for this call, each with its options and launch. False: the call
- * has no generated source. */
+/* Appends the sources generated for this call, each with its options and launch. Returns false if
+ * the call has no generated source. */
 bool cuda_generated(const struct kernel *k, const struct kernel_call *c, struct str *s);
 static inline const struct target *cuda_device_of(const struct kernel_call *c)
 {

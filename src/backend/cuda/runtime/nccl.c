@@ -19,7 +19,7 @@ struct nccl_id {
     char bytes[128];
 };
 
-/* All return an int but the first; 0 is success. */
+/* All functions except the first return an int, which is 0 for success. */
 /* clang-format off */
 #define NCCL_LIST(F)                                                                            \
     F(ncclGetErrorString, const char *, (int))                                                  \
@@ -63,18 +63,18 @@ struct nccl {
     struct note {
         const void *data;
         CUevent event;
-    } * note; /* of each memory that a collective was started on */
+    } * note; /* for each memory on which a collective was started: the event that ends it */
     int notes, capacity;
-    /* the thread that watches */
+    /* For the thread that joins the GPUs and then watches (work). */
     struct communicator *communicator;
     const void *context;
     pthread_t thread;
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* protects the members below */
     pthread_cond_t changed;
     bool joined, closing;
     int join_result, waiters;
     int64_t since_ns; /* when the last wait began or ended */
-    enum status st;   /* of the watch */
+    enum status st;   /* the failure that the thread found */
     struct failure why;
 };
 
@@ -88,7 +88,7 @@ static enum status check(struct nccl *n, int r, const char *doing)
 
 /* --- the thread that joins the GPUs, then watches --------------------------------------------- */
 
-/* Sleeps until `changed`, a tenth of a second at most. */
+/* Waits for `changed`, at most a tenth of a second. */
 static void doze(struct nccl *n)
 {
     enum { TICK_NS = 100000000, SECOND_NS = 1000000000 };
@@ -100,8 +100,9 @@ static void doze(struct nccl *n)
     pthread_cond_timedwait(&n->changed, &n->mutex, &t);
 }
 
-/* Another rank that ended says more than NCCL, so it comes first. A rank whose file failed has left
- * the step of this one undone, which is an error of the device here. */
+/* Looks for a failure of another rank or of NCCL. The failure of another rank says more, so it is
+ * reported if there are both. Whatever stopped the other rank, a file for example, this rank's step
+ * on the device is incomplete, so the status is ST_DEVICE; only ST_NUMERIC is passed on. */
 static enum status look(struct nccl *n)
 {
     static const int64_t usual_ns = 100000000;
@@ -121,10 +122,12 @@ static void sleep_ms(int64_t ms)
     nanosleep(&t, NULL);
 }
 
-/* After a failure the thread that waits for the GPU reports it and ends the process. This thread
- * does so if NCCL's kernels do not end, or if the end takes so long that mpirun, which kills all
- * ranks one to three seconds after it has lost one, would come first. A follower that was stopped
- * and is woken for its end is killed before it says that rank 0 has ended. */
+/* After a failure, the thread that waits for the GPU should report the failure and end the process.
+ * This function does both instead if that thread still waits after STUCK_MS because NCCL's kernels
+ * do not end, or if the process has not ended after ENDING_MS: mpirun kills all ranks one to three
+ * seconds after it has lost one, and the report must come first. Ranks other than 0 wait
+ * FOLLOWER_MS, so that mpirun kills them first: a rank that was stopped and is woken only to end
+ * would otherwise report that rank 0 has ended. */
 static void *end_process(void *user)
 {
     enum { STUCK_MS = 400, ENDING_MS = 700, FOLLOWER_MS = 10000 };
@@ -168,11 +171,13 @@ static void *work(void *user)
     pthread_mutex_unlock(&n->mutex);
     if (!broken) return NULL;
     (void)threads_start(&end, end_process, n);
-    n->library->ncclCommAbort(broken); /* it waits until captured graphs are freed */
+    n->library->ncclCommAbort(broken); /* this call waits until captured graphs are freed */
     return NULL;
 }
 
-/* NCCL joins for as long as a rank is missing; if one has failed, the thread is left behind. */
+/* Starts the thread and waits until NCCL has joined the GPUs. NCCL waits without a limit for a
+ * missing rank, so this function looks for failed ranks, too. After a failure the thread is left
+ * running. */
 static enum status join(struct nccl *n)
 {
     enum status st = ST_OK;
@@ -194,7 +199,7 @@ enum status nccl_open(struct nccl **ret, struct communicator *c, const void *con
     const char *why;
     const struct library *l = library(&why);
     if (!l) return fail(ST_UNSUPPORTED, "ranks on several GPUs need NCCL: %s", why);
-    struct nccl *n = HEAP_NEW(struct nccl, 1); /* stays if it fails: the thread may have it */
+    struct nccl *n = HEAP_NEW(struct nccl, 1); /* not freed on failure: the thread may use it */
     n->library = l;
     n->rank = communicator_rank(c);
     n->ranks = communicator_ranks(c);
@@ -209,7 +214,7 @@ enum status nccl_open(struct nccl **ret, struct communicator *c, const void *con
     return ST_OK;
 }
 
-/* What the thread found. */
+/* The failure that the thread found; ST_OK: there is none. */
 static enum status watched(struct nccl *n)
 {
     pthread_mutex_lock(&n->mutex);
@@ -244,8 +249,9 @@ static int number_of(const struct type *t)
     return t->dtype == DT_BF16 ? NCCL_BFLOAT16 : NCCL_FLOAT;
 }
 
-/* In place, as NCCL wants it: shard r is `each` elements from r * each on. The last shards of a
- * range may be shorter; then each is a call of its own to its rank or from it. */
+/* Reduces (scatter) or gathers the shards of all ranks, in place. NCCL's own collectives need
+ * shards of equal size. If the last shards are shorter, each shard is one reduction to its rank or
+ * one broadcast from its rank. */
 static enum status shards(struct nccl *n, bool scatter, char *data, const struct type *t,
                           CUstream s)
 {
@@ -326,7 +332,7 @@ void nccl_close(struct nccl *n)
     pthread_cond_broadcast(&n->changed);
     bool broken = n->st != ST_OK;
     pthread_mutex_unlock(&n->mutex);
-    if (broken) return; /* threads may still use it, and the process ends */
+    if (broken) return; /* threads may still use `n`, and the process ends */
     pthread_join(n->thread, NULL);
     if (n->comm && n->failed) n->library->ncclCommAbort(n->comm);
     if (n->comm && !n->failed) n->library->ncclCommDestroy(n->comm);

@@ -44,7 +44,7 @@ struct nvml_gpm_metrics {
     struct nvml_gpm_metric metric[GPM_VALUES];
 };
 
-/* All but one return an int; 0 is success. */
+/* All functions except nvmlErrorString return an int, which is 0 for success. */
 typedef struct nvml_device *gpu;
 /* clang-format off */
 #define NVML_NEEDED(F)                                                  \
@@ -97,7 +97,7 @@ static void open_library(void)
     _Static_assert(sizeof nvml.must == sizeof needed, "one pointer per name");
     _Static_assert(sizeof nvml.may == sizeof optional, "one pointer per name");
     nvml.found = library_open(names, needed, COUNT_OF(needed), function, nvml.why);
-    if (!nvml.found) { /* containers whose image requests only compute do not have it */
+    if (!nvml.found) { /* containers whose image requests only compute do not see the library */
         size_t length = strlen(nvml.why);
         snprintf(nvml.why + length, sizeof nvml.why - length,
                  " (a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility to see it)");
@@ -116,7 +116,7 @@ static void open_library(void)
 
 static bool is_open(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT; /* ranks that are threads open it at once */
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* for ranks that are threads */
     pthread_once(&once, open_library);
     return nvml.found;
 }
@@ -237,7 +237,7 @@ void nvml_close(struct nvml_gpu *g)
 }
 
 /* Counts other programs on the GPU. In a container the list may lack even this process; the number
- * is then unknown. The parent process does not count: it is a command that trains several runs. */
+ * is then unknown. The parent process does not count: it may train several runs in turn. */
 static void find_others(const struct nvml_gpu *g, struct device_sample *s)
 {
     struct nvml_process process[64];

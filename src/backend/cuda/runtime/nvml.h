@@ -22,7 +22,7 @@ struct nvml_gpu {
     void *counted[2];
     int64_t counted_ns;
     bool counters_tried;
-    char no_counters[160]; /* why there are none */
+    char no_counters[160]; /* why there are no counters */
 };
 
 /* The version of the library; empty: unknown. False with the reason if there is no library. */

@@ -10,7 +10,7 @@
 
 struct recording {
     CUgraphExec run; /* the instantiated graph */
-    int number;      /* its number in traces */
+    int number;      /* the number of the graph in traces */
 };
 
 enum status cuda_capture_begin(void *context)
@@ -24,7 +24,7 @@ enum status cuda_capture_begin(void *context)
     return ST_OK;
 }
 
-/* All nodes of a captured graph, and which of them are not needed. */
+/* All nodes of a captured graph. needless[i] is true if node i can be removed. */
 struct nodes {
     CUgraphNode *node;
     bool *needless;

@@ -62,7 +62,8 @@ static bool is_kernel(const char *source, const char *at)
     return is_word(source, at, "KERNEL") || is_word(source, at, "KERNEL_MIN");
 }
 
-/* The text after "(" of kernel `entry`, if it is declared between `from` and `end`; else NULL. */
+/* Returns the text after "(" of kernel `entry`, or NULL if the kernel is not declared between
+ * `from` and `end`. */
 static const char *declared(const char *source, const char *from, const char *end,
                             const char *entry)
 {
@@ -73,7 +74,8 @@ static const char *declared(const char *source, const char *from, const char *en
     return NULL;
 }
 
-/* The same for a kernel declared by a macro, whose first parameter must be the kernel's name. */
+/* Like `declared`, but for a kernel that a macro declares; the macro's first parameter must be the
+ * kernel's name. */
 static const char *declared_by(const char *source, const char *macro)
 {
     char define[WORD + 16], first[WORD];
@@ -138,7 +140,8 @@ static enum status constant(const struct reader *r, const char *name, long *ret)
                 r->k->text, r->k->entry, name);
 }
 
-/* Reads a line that begins with '#', then skips an inactive branch up to the next such line. */
+/* Reads a line that begins with '#'. If it begins an inactive branch, skips this branch up to its
+ * next line with '#'. */
 static enum status read_directive(struct reader *r)
 {
     char line[WORD], name[WORD], rest;

@@ -1,8 +1,9 @@
 /* signature.h - reads the parameters of a kernel from its source and matches a launch's arguments
  * with them by name.
  *
- * The source decides: the host names each argument; order and types come from the source. A small
- * part of C++ is understood; anything else is a failure that names source, entry and parameter:
+ * The host names each argument; the order and the types of the parameters come from the source.
+ * Only a small part of C++ is understood; anything else is a failure that names source, entry and
+ * parameter:
  *
  *     KERNEL(THREADS) entry(const float *x, int rows, const __grid_constant__ tensor_map map, ...)
  *     #define MACRO(entry, ...) ... KERNEL(THREADS) entry(...)      and then      MACRO(scale, ...)

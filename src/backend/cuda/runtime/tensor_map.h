@@ -5,7 +5,8 @@
 #include "backend/cuda/runtime/driver.h"
 #include "backend/cuda/runtime/launch.h"
 
-/* An encoded tensor map; `at` is the address that it was encoded for, 0: not encoded yet. */
+/* A tensor map. `at` is the address for which the map is encoded, or 0 if the map is not encoded
+ * yet. */
 struct tensor_map {
     CUtensorMap map;
     CUdeviceptr at;
@@ -13,7 +14,7 @@ struct tensor_map {
 
 /* Encodes the map for address `at`, unless *ret is already encoded for this address. */
 enum status tensor_map_make(const struct cuda_tensor *t, CUdeviceptr at, struct tensor_map *ret);
-/* n maps, not encoded yet; release them with free(). */
+/* Returns n maps that are not encoded yet. The caller releases them with free(). */
 struct tensor_map *tensor_maps_new(int n);
 
 /* Adds an argument: a tensor map of a row-major bf16 matrix with boxes of box_rows x box_columns. A

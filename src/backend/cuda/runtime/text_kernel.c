@@ -105,7 +105,7 @@ int sm_resident(const struct sm_limits *sm, int threads, int registers, int64_t 
     return o.blocks;
 }
 
-/* False if the driver does not report them all. */
+/* Reads the limits of an SM. Returns false if the driver does not report all limits. */
 static bool read_limits(CUdevice device, struct sm_limits *ret)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
@@ -156,7 +156,8 @@ enum status text_kernel_resources(void *context, void *kernel, const struct kern
                                      .blocks = blocks,
                                      .warps = blocks * ((threads + WARP - 1) / WARP),
                                      .max_warps = sm.threads / WARP};
-    /* If the rule disagrees with the driver, the rule is wrong, and no limit is named. */
+    /* sm_resident computes the number of blocks and names the limit. If its number differs from the
+     * driver's, its rule is wrong for this device, and no limit is named. */
     const char *limit;
     if (sm_resident(&sm, threads, registers, ret->shared_bytes, &limit) == blocks)
         ret->limit = limit;

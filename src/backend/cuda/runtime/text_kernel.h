@@ -18,8 +18,8 @@ struct sm_limits {
     int threads, blocks, registers; /* of an SM */
     int64_t shared_bytes;
 };
-/* Returns how many blocks an SM holds at once; *ret_limit names the resource that limits them. By
- * the rule of tuning/occupancy.h for compute capability 8.0 and later. */
+/* Returns how many blocks an SM holds at once, by the rule of tuning/occupancy.h for compute
+ * capability 8.0 and later. *ret_limit names the resource that limits this number. */
 int sm_resident(const struct sm_limits *sm, int threads, int registers, int64_t shared_bytes,
                 const char **ret_limit);
 

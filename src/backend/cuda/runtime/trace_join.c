@@ -1,8 +1,8 @@
 /* An activity that was launched directly gets the mark of its call. Activities of graph replays are
- * in launch order. If there are as many as all replays have together, they are assigned to the
- * replays in order; call numbers are not used, because some versions of CUPTI confuse the call
- * numbers of replays. Otherwise activities are missing or unknown: call numbers then separate the
- * replays, and only replays with all their activities are matched. */
+ * in launch order. If there are as many activities as all replays have together, the activities are
+ * assigned to the replays in order; call numbers are not used, because some versions of CUPTI
+ * confuse the call numbers of replays. Otherwise activities are missing or unknown: call numbers
+ * then separate the replays, and only replays with all their activities are matched. */
 #include "backend/cuda/runtime/trace_join.h"
 
 #include "backend/cuda/runtime/kernel_name.h"
@@ -32,7 +32,7 @@ static int by_call(const void *a, const void *b)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Each name once per kind. There are few, so a linear search is enough. */
+/* Every name of each kind, once. There are few names, so a linear search is enough. */
 struct names {
     struct name {
         enum activity_kind kind;
@@ -129,7 +129,8 @@ static int64_t after_group(const struct trace_input *in, int64_t from)
     return from;
 }
 
-/* True if every replay with known marks has its own call number. If not, two may share one. */
+/* True if every replay with known marks has its own call number. If not, two replays may share one.
+ */
 static bool numbers_are_distinct(const struct trace_input *in)
 {
     int64_t known = 0, found = 0, last = NO_REPLAY;
@@ -205,7 +206,7 @@ static const char *without_version(struct names *all, const char *given)
     return all->name[all->names++].name = arena_printf(all->a, "%.*s", (int)n, given);
 }
 
-/* A thread that made calls, and the end of its last one. */
+/* A thread that made calls, and the end of its last outer call. */
 struct caller {
     int thread;
     int64_t end_ns;

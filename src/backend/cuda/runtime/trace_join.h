@@ -10,20 +10,20 @@ struct arena;
 struct trace_record {
     enum activity_kind kind;
     bool replayed; /* part of a graph replay */
-    uint32_t call; /* the number of the call that launched it, or its graph */
+    uint32_t call; /* number of the API call that launched the activity or its graph */
     const char *name;
     int64_t start_ns, end_ns, bytes;
 };
 
-/* An API call of the host, which was made under a mark or replays a graph. */
+/* An API call of the host that was made under a mark or that replays a graph. */
 enum { NO_REPLAY = -1 };
 struct trace_call {
     uint32_t call;
     int mark;
-    int replay; /* number of the replay in this trace, else NO_REPLAY */
+    int replay; /* number of the replay in this trace, or NO_REPLAY */
 };
 
-/* One replay of a graph: the marks of its activities; NULL: unknown. */
+/* One replay of a graph: the marks of its activities. `mark` is NULL if the marks are unknown. */
 struct trace_replay {
     const int *mark;
     int64_t activities;

@@ -14,7 +14,7 @@ struct bound {
     size_t nodes;
 };
 struct recorded {
-    int *mark; /* of each activity; NULL: unknown */
+    int *mark; /* the mark of each activity; NULL if the marks are unknown */
     int64_t activities;
 };
 
@@ -22,9 +22,10 @@ struct tracer {
     CUstream stream;
     bool on, recording;
     bool lost; /* the captured nodes could not be counted */
-    bool ran;  /* a kernel ran, so there must be records */
+    bool ran;  /* a kernel ran, so CUPTI must have records */
     int mark;
-    /* Holds everything below; graphs may be replayed in a later trace. */
+    /* Holds the arrays below. They outlive a trace, because a graph may be replayed in a later
+     * trace. */
     struct arena arena;
     struct bound *bound;
     int bounds, bounds_capacity;
@@ -122,7 +123,8 @@ static bool is_activity(CUgraphNode node)
             type == CU_GRAPH_NODE_TYPE_MEMSET);
 }
 
-/* Nodes are in order of creation: the nodes of a mark lie between its bound and the next bound. */
+/* Assigns marks to the activities of a captured graph. Nodes are in order of creation, so the nodes
+ * of a mark lie between the bound of this mark and the next bound. */
 static void keep(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n,
                  struct recorded *ret)
 {

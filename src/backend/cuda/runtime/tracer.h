@@ -21,8 +21,8 @@ void tracer_close(struct tracer *t);
 
 enum { RECORDING_UNKNOWN = -1 };
 /* Called around a capture of the stream. tracer_capture_end returns the graph's number for
- * tracer_replay_begin. `node`: the n captured nodes (NULL: it failed); without[i]: i was
- * removed. */
+ * tracer_replay_begin. `node` lists the n captured nodes, or is NULL if the capture failed. If
+ * without[i] is true, the caller removes node i from the graph. */
 void tracer_capture_begin(struct tracer *t);
 int tracer_capture_end(struct tracer *t, const CUgraphNode *node, const bool *without, size_t n);
 /* Called around the launch of a graph. */

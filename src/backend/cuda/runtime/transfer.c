@@ -74,7 +74,7 @@ void transfer_close(struct transfer *t)
 
 /* --- in order with the kernels ---------------------------------------------------------------- */
 
-/* Waits until everything in the ring has been copied before the ring is reused. */
+/* If the ring is full, waits until everything in the ring has been copied to the device. */
 enum status transfer_upload(struct transfer *t, void *dst, const void *src, int64_t size)
 {
     const struct cuda_driver *d = cuda_driver(NULL);

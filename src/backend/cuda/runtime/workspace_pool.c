@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces are this large so that no two matmuls share a cache line. */
+/* A piece has PIECE bytes, so that no two matmuls share a cache line. */
 enum { PIECE = 256, PIECES = 2048, NEIGHBOURS = 16 };
 
 struct workspace_pool {
@@ -42,7 +42,8 @@ void *workspace_pool_piece(struct workspace_pool *c, int64_t bytes)
     return (void *)(c->pool + (CUdeviceptr)(PIECE * c->given++));
 }
 
-/* The piece in which the node, a memset, sets bytes to zero; -1: the node does something else. */
+/* Returns the piece in which the node, a memset, sets bytes to zero, or -1 if the node does
+ * something else. */
 static int piece_of(const struct workspace_pool *c, CUgraphNode node)
 {
     const struct cuda_driver *d = cuda_driver(NULL);

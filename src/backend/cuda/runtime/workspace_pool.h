@@ -16,7 +16,8 @@ struct workspace_pool;
 /* Call before a capture begins. The pool is allocated by the first call. If that fails, or the
  * driver is too old to change a graph, no pieces are handed out. */
 void workspace_pool_begin(struct workspace_pool **c);
-/* Returns `bytes` bytes, 256-byte aligned, for a matmul of the capture; NULL: no pool, or full. */
+/* Returns `bytes` bytes, 256-byte aligned, for a matmul of the capture, or NULL if there is no pool
+ * or the pool is full. */
 void *workspace_pool_piece(struct workspace_pool *c, int64_t bytes);
 /* Call when the capture has ended, with its n nodes in capture order (n = 0 if it failed). Sets
  * ret[i] if node i is no longer needed; its dependents then also depend on its dependencies, and

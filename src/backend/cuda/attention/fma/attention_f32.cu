@@ -122,7 +122,7 @@ DEVICE float half_sum(float a)
     return a;
 }
 
-/* Blocks and arguments as in attention.cu, except dropout's plain threshold. */
+/* Blocks and arguments are those of attention.cu, except that dropout has its plain threshold. */
 KERNEL_MIN(THREADS, 2)
 attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH,
                   int group, float scale, u32 seed, u32 site, int threshold, float keep_scale)
@@ -147,7 +147,8 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     copy_rows<ROWS, true>(shared_address(q), head + (i64)row * stride, stride, T - row);
     copy_rows<KEYS, true>(shared_address(k), keys, stride, T);
     cp_async_commit();
-    /* Walks upwards, so every row sees a key of the first tile; its score may be -inf. */
+    /* Goes through the keys upwards, so that every row sees a key of the first tile; the score of
+     * that key may be -inf. */
 #pragma unroll 1
     for (int key = 0; key < n; key += KEYS) {
         cp_async_wait<0>();

@@ -51,7 +51,8 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     copy(0);
     copy(1);
     int at = 0;
-    /* Walks upwards, so every row sees a key of the first tile; its score may be -inf. */
+    /* Goes through the keys upwards, so that every row sees a key of the first tile; the score of
+     * that key may be -inf. */
 #pragma unroll 1
     for (int key = 0; key < n; key += TILE) {
 #pragma unroll 1

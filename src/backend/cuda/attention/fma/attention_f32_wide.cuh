@@ -1,14 +1,14 @@
 /* attention_f32_wide.cuh - tiles of float attention with heads over 128, forward and backward.
  *
  * A block keeps its own OWN_ROWS rows, queries or keys, in shared memory and walks over the rows of
- * the other side, TILE at a time. cp.async loads these in slices of 16 KB, two slices ahead of the
- * FMAs: 64 rows of 64 columns for scores, 16 rows of all columns for sums. 256 threads form a grid
- * of 16 x 16, (x, y); a warp has LANES_X values of x. A thread has the R own rows y + 16i, for
- * scores the other rows x + 16j, for sums the columns 64c + 4x ... 64c + 4x + 3. It has 8 to 21
- * FMAs per 16-byte read of shared memory, and the reads of a warp have no bank conflicts. Scores
- * reach add_sums through shared memory, as (others, own), with own row y + 16i at R y + i.
- * Constants: HEAD_SIZE (a multiple of 4; columns up to WIDTH are zeros), OWN_ROWS 32, 64 or 128,
- * LANES_X 8 or 16. */
+ * the other side, TILE at a time. cp.async loads the rows of the other side in slices of 16 KB, two
+ * slices ahead of the FMAs: 64 rows of 64 columns for scores, 16 rows of all columns for sums. 256
+ * threads form a grid of 16 x 16, (x, y); a warp has LANES_X values of x. A thread has the R own
+ * rows y + 16i, for scores the other rows x + 16j, for sums the columns 64c + 4x ... 64c + 4x + 3.
+ * It has 8 to 21 FMAs per 16-byte read of shared memory, and the reads of a warp have no bank
+ * conflicts. Scores reach add_sums through shared memory, as (other rows, own rows), with own row y
+ * + 16i at R y + i. Constants: HEAD_SIZE (a multiple of 4; columns up to WIDTH are zeros), OWN_ROWS
+ * 32, 64 or 128, LANES_X 8 or 16. */
 #pragma once
 #include "mma.cuh"
 
@@ -16,7 +16,7 @@ enum {
     D = HEAD_SIZE, OWN = OWN_ROWS,
     R = OWN / 16, THREADS = 256,
     TILE = 64,
-    EACH = TILE / 16,          /* others of a thread */
+    EACH = TILE / 16,          /* other rows of a thread */
     SLICE = 64,                /* columns */
     PARTS = (D + SLICE - 1) / SLICE, /* slices of columns */
     WIDTH = PARTS * SLICE,
@@ -60,15 +60,16 @@ DEVICE void copy_rows(float *stage, const float *rows, i64 pitch, int first, int
 {
     copy_block<SLICE_ROWS, WIDTH, WIDTH>(stage, rows, pitch, first + part * SLICE_ROWS, T, 0);
 }
-/* Waits for the older of two slices in flight. Then the stage of the slice before it is free. */
+/* Waits for the older of two slices in flight. When all threads have passed, no thread reads the
+ * previous slice any more, so its stage is free. */
 DEVICE void next_slice()
 {
     cp_async_wait<STAGES - 2>();
     __syncthreads();
 }
 
-/* Lanes that differ only in bit 0 read the same other rows; lanes that differ only in bit 1 read
- * the same own rows. So the 16-byte reads of a warp's lanes are merged. */
+/* Lanes that differ only in bit 0 read the same rows of the other side; lanes that differ only in
+ * bit 1 read the same own rows. The hardware merges such equal 16-byte reads of a warp's lanes. */
 DEVICE int lane_x()
 {
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;

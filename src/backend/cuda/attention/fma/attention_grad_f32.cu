@@ -49,7 +49,7 @@ DEVICE void multiply(float (&s)[R][2], const float *own, const float *other)
                 UNROLL for (int k = 0; k < 4; k++) s[i][j] += a[i][k] * b[j][k];
     }
 }
-/* sum += s^T (other rows), over the other rows; s is (others, own). */
+/* sum += s^T times the other rows; s is (other rows, own rows). */
 DEVICE void accumulate(float (&sum)[R][COLUMNS], const float *s, const float *other)
 {
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
@@ -92,7 +92,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
     float *ds = v + TILE_FLOATS;
     int x = threadIdx.x % 16, y = threadIdx.x / 16, bh = blockIdx.z * H + blockIdx.y,
         pitch = (GROUP + 2) * (H / GROUP) * D;
-    int first_query = ((int)gridDim.x - 1 - (int)blockIdx.x) * OWN; /* the longest first */
+    int first_query = ((int)gridDim.x - 1 - (int)blockIdx.x) * OWN; /* most keys first */
     int seen = CAUSAL && first_query + OWN < T ? first_query + OWN : T;
     i64 head = (i64)blockIdx.z * T * pitch + blockIdx.y * D;
     i64 keys = head + (H + blockIdx.y / GROUP - blockIdx.y) * D, values = keys + H / GROUP * D;

@@ -2,7 +2,7 @@
 #pragma once
 #include "device.cuh"
 
-/* Factor of a probability: 0 if dropped. */
+/* The factor by which dropout multiplies a probability; 0 if the probability is dropped. */
 DEVICE float keep_scale(u32 seed, u32 site, u32 step, u32 bh, u32 q, u32 k, int threshold)
 {
     return keeps_score(seed, site, step, bh, q, k, threshold) ? dropout_scale(threshold) : 0;

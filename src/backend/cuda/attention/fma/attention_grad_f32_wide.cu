@@ -1,8 +1,9 @@
 /* attention_grad_f32_wide.cu - attention backward in full float precision, heads over 128.
  *
- * Sums and kernels as in attention_grad_f32.cu; tiles: attention_f32_wide.cuh. Own rows are queries
- * and dY (dQ, three matmuls) or keys and values (dK and dV, four matmuls). Bound by the FMAs: 7
- * matmuls instead of the 5 of a single kernel, whose sums would need atomics. */
+ * The sums and the two kernels are those of attention_grad_f32.cu; attention_f32_wide.cuh describes
+ * the tiles. A block's own rows are queries and dY (for dQ, three matmuls) or keys and values (for
+ * dK and dV, four matmuls). Bound by the FMAs: 7 matmuls instead of the 5 of a single kernel, whose
+ * sums would need atomics. */
 #define LANES_X 8
 #include "attention_f32_wide.cuh"
 #include "attention_grad_f32.cuh"
@@ -17,7 +18,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
           *stages = ds + SCORE_FLOATS;
     int x = lane_x(), y = lane_y(), head = blockIdx.x, bh = blockIdx.y * H + head,
         pitch = (GROUP + 2) * (H / GROUP) * D;
-    int first_query = ((int)gridDim.z - 1 - (int)blockIdx.z) * OWN; /* the longest first */
+    int first_query = ((int)gridDim.z - 1 - (int)blockIdx.z) * OWN; /* most keys first */
     int seen = CAUSAL ? min(T, first_query + OWN) : T;
     i64 own = (i64)blockIdx.y * T * pitch + head * D;
     const float *keys = qkv + own + (H + head / GROUP - head) * D, *values = keys + H / GROUP * D;
@@ -83,7 +84,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
     }
 }
 
-/* Grid (KV, B, blocks of keys); the first have the most queries. */
+/* Grid (KV, B, blocks of keys); the first blocks of keys have the most queries. */
 KERNEL_MIN(THREADS, 1)
 attention_grad_keys(const float *dy, const float *qkv, const float *lse, const float *delta,
                     const int *step, float *dqkv, float scale, int T, int H, u32 seed, u32 site,

@@ -19,7 +19,7 @@
  * A warpgroup computes a tile's exponentials while its wgmma multiplies the previous tile's weights
  * and values. `top` is subtracted from the exponents. It is the row's maximum in the first tile;
  * later maxima are not computed. Float sums and outputs tolerate terms up to 2^64. If a row's sum
- * exceeds that or is not finite, the consumer writes nothing, and the item is issued again. Only in
+ * exceeds 2^64 or is not finite, the consumer writes nothing, and the item is issued again. Only in
  * this second run does a warp raise `top` to the rows' maxima, when the terms of a row would exceed
  * 2^8.
  *
@@ -42,7 +42,7 @@ enum {
     K_FULL = Q_EMPTY + 8 * SLOTS * CONSUMERS, /* of each stage */
     K_EMPTY = K_FULL + 8 * STAGES, V_FULL = K_EMPTY + 8 * STAGES,
     V_EMPTY = V_FULL + 8 * V_STAGES,
-    ITEM_FULL = V_EMPTY + 8 * V_STAGES, /* two */
+    ITEM_FULL = V_EMPTY + 8 * V_STAGES, /* of each of the two slots of items */
     ITEM_EMPTY = ITEM_FULL + 16, AT_ITEMS = ITEM_EMPTY + 16,
     /* Named barriers: one for each consumer's turn; one for each consumer's threads. */
     TURN = 1, OWN = TURN + CONSUMERS,
@@ -85,7 +85,8 @@ DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int 
         tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
-/* One thread: loads a head's tiles of keys or VALUES. begun: the first is already requested. */
+/* Loads a head's tiles of keys or, with VALUES, of values. One thread calls this. `begun` is true
+ * if the first tile is already requested. */
 template <bool VALUES>
 DEVICE void load_tiles(u32 base, ring &r, const tensor_map *map, int head, int b, int tiles,
                        bool begun)
@@ -106,7 +107,8 @@ DEVICE void load_queries(u32 base, const tensor_map *map, const item &i, int w, 
     load_rows<64>(own_rows(base, w, items), map, own_barrier(base + Q_FULL, w, items), i.h,
                   i.row + 64 * w, i.b);
 }
-/* Requests the first wgmma's operands early: all blocks do so at once, so these loads are slow. */
+/* Requests the operands of the first wgmma early. All blocks request theirs at once, so these loads
+ * are slow. */
 DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH,
                   int group)
 {
@@ -115,7 +117,8 @@ DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, in
         if (has_rows(i, w)) load_queries(base, q_map, i, w, 0);
     load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
 }
-/* One thread: takes items and loads their queries and keys, except those that begin() requested. */
+/* Called by one thread: takes items and loads their queries and keys, except what begin()
+ * requested. */
 DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H,
                          int BH, int group)
 {
@@ -153,7 +156,7 @@ DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
 struct position {
     ring k, v;
     u32 base;
-    int w, items; /* its number; items that it has processed */
+    int w, items; /* the consumer's number; the number of items that it has processed */
 };
 
 /* Moves a descriptor by `bytes`; the addition never carries into the upper half. */
@@ -203,7 +206,8 @@ DEVICE void release(u32 empty, const ring &r)
     if (leader()) mbarrier_arrive(barrier_of(empty, r));
 }
 
-/* The first tile, of which N keys are used. As rows start at multiples of 64, only it is masked. */
+/* Processes the first tile, of which N keys are used. Rows start at multiples of 64, so no other
+ * tile is masked. */
 template <int N>
 DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, float scale)
 {
@@ -259,7 +263,8 @@ DEVICE void last_tile(rows &r, position &c)
     advance<V_STAGES>(c.v);
 }
 
-/* Skips tiles that none of the rows sees, but takes the turns; the leader waits for all tiles. */
+/* Skips tiles that none of the consumer's rows sees, but takes the consumer's turns. The leader
+ * waits until each tile has arrived. */
 DEVICE void skip_tiles(position &c, int tiles, int turns)
 {
 #pragma unroll 1

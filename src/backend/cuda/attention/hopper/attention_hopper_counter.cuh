@@ -1,11 +1,13 @@
-/* attention_hopper_counter.cuh - dynamic scheduling of items: slower blocks take fewer.
+/* attention_hopper_counter.cuh - dynamic scheduling of items: slower blocks take fewer items.
  *
- * The counter is a module variable, zero before and after every launch. So a module's launches must
- * share a stream (a context has one) and not overlap. An aborted launch leaves a wrong count. */
+ * The counter is a module variable, zero before and after every launch. So the launches of a module
+ * must not overlap; they do not, because a context loads its own modules and runs planned kernels
+ * on one stream (stream 0, backend.h). An aborted launch leaves a wrong count. */
 #pragma once
 #include "device.cuh"
 
-/* A block's first item is its own index. The last block that finds no more items resets both. */
+/* A block's first item is its own index. The last block that finds no more items resets both
+ * variables. */
 __device__ u32 items_taken, blocks_done;
 DEVICE int next_item()
 {

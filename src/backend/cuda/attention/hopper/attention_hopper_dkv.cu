@@ -5,7 +5,8 @@
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dY, dK += dS^T Q.
  * A warpgroup has 64 keys and walks over the queries that see them, first to last, for each of the
- * GROUP query heads in turn. P and dS in registers are left operands, 0 from query T on.
+ * GROUP query heads in turn. P and dS stay in registers as left operands; they are 0 for queries
+ * from T on.
  *
  * Bound by tensor cores: 4 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
  * row, and rereads queries for each item from L2. Constants: see attention_hopper_grad.cuh;
@@ -16,7 +17,7 @@
 #include "attention_hopper_keys.cuh"
 #include "attention_hopper_counter.cuh"
 static_assert(PARTS == DKV ? DY_STAGES == STAGES : !AHEAD && !(PARTS == DV && LATE), "");
-/* Between heads a warpgroup skips tiles while it still holds one and waits for the next. */
+/* Between heads a warpgroup skips tiles while it still holds a stage and waits for the next. */
 static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0),
               "a warpgroup would wait for itself");
 
@@ -64,7 +65,8 @@ DEVICE void wait_for_number(u32 base, int round)
 {
     mbarrier_wait(base + NUMBER_FULL + 8 * ring_of(round).stage, ring_of(round).phase);
 }
-/* One thread takes items and requests their rows, before the first kernel's output is visible. */
+/* One thread takes items and requests their rows. It does not wait for the first kernel, because K
+ * and V do not depend on that kernel. */
 DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
 {
     ring<ITEM_STAGES> own = {0, 1};
@@ -128,7 +130,7 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
 /* State of a warpgroup: a tile of queries of a head, and its stage. */
 struct position {
     ring<STAGES> at;
-    ring<DY_STAGES> dy; /* PARTS != DKV: of the next tile whose dY is needed */
+    ring<DY_STAGES> dy; /* if PARTS != DKV: the stage of the next dY that is needed */
     int tile, member, before; /* stage of the previous tile; -1 at the item's first tile */
 };
 /* Starts S of the tile at a stage. */

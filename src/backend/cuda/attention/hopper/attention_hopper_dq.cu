@@ -21,10 +21,11 @@ static_assert(WIDE ? ITEM_STAGES == 1 && !AHEAD : V_STAGES == STAGES, "");
 enum {
     BLOCK_BYTES = CONSUMERS * OWN_BYTES,
     KINDS = WIDE ? 2 : 3,
-    ITEM_BYTES = KINDS * BLOCK_BYTES, /* Q, dY, y; dQ overwrites the last */
+    ITEM_BYTES = KINDS * BLOCK_BYTES, /* Q, dY, y; dQ overwrites y or, if WIDE, dY */
     AT_TILES = ITEM_STAGES * ITEM_BYTES, AT_BARRIERS = AT_TILES + (STAGES + V_STAGES) * TILE_BYTES,
-    /* Barriers of each warpgroup and stage. SEPARATE: a single stage, whose Q, dY and y are each
-     * released after the last use; otherwise Q_FULL and Y_FREE cover all three. */
+    /* Barriers of each warpgroup and stage. If SEPARATE, there is a single stage, and Q, dY and y
+     * each have their own barriers, because each is released after its last use. Otherwise Q_FULL
+     * and Y_FREE cover Q, dY and y together. */
     SEPARATE = ITEM_STAGES == 1, ROWS = 8 * CONSUMERS * ITEM_STAGES,
     Q_FULL = AT_BARRIERS, DY_FULL = Q_FULL + ROWS, Y_FULL = DY_FULL + ROWS,
     Q_FREE = Y_FULL + ROWS, DY_FREE = Q_FREE + ROWS, Y_FREE = DY_FREE + ROWS,
@@ -32,7 +33,7 @@ enum {
     FREE = VALUES_FULL + 8 * V_STAGES, /* WIDE: of keys */
     VALUES_FREE = FREE + 8 * STAGES,   /* WIDE only */
     EARLY = AHEAD == 2,
-    /* compute_statistics() during dP: with a single stage y arrives late. */
+    /* Calls compute_statistics() during dP, because with a single stage y arrives late. */
     STATISTICS_LATE = AHEAD && LATE,
     /* Loads an item's log-sum-exp one item ahead, where registers allow. */
     LSE_AHEAD = !WIDE && !(AHEAD && LATE),
@@ -73,7 +74,8 @@ DEVICE u32 rows_barrier(u32 barriers, int group, int stage)
 {
     return barriers + 8 * (stage * CONSUMERS + group);
 }
-/* Loads rows `first` ... of one kind (0: Q, 1: dY, 2: y) once the stage's old rows are read. */
+/* Loads OWN rows from `first` on of one kind (0: Q, 1: dY, 2: y), once the earlier rows in this
+ * stage have been read. */
 DEVICE void load_own(u32 base, const ring<ITEM_STAGES> &at, int kind, int group,
                      const tensor_map *map, int h, int first, int b)
 {
@@ -107,7 +109,7 @@ DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows, const
     }
 }
 /* One thread requests tiles of KEYS, VALUES or both. It requests tiles of the next item even while
- * the item's rows wait for space. */
+ * the rows of that item still wait for space. */
 template <bool KEYS, bool VALUES>
 DEVICE void produce(u32 base, const sizes &s, const tensor_map *tiles)
 {
@@ -269,9 +271,10 @@ DEVICE void begin(scores &s, const queries &own, u32 base, const ring<STAGES> &a
     rows_by_rows(s, own.q, key_tile(base, at.stage));
 }
 
-/* Processes a tile of keys at the stage `at`. AHEAD: its S is complete on entry; if there is MORE,
- * the next tile's S is started, and complete at the end. LATE: dQ of the previous tile, at the
- * stage `before` (-1: none), may be in flight on entry, and dQ of this one at the end. */
+/* Processes a tile of keys at the stage `at`. With AHEAD, S of this tile is complete on entry. If
+ * there are MORE tiles, S of the next tile is started here and is complete at the end. With LATE,
+ * dQ of the previous tile, at the stage `before` (-1 if there is no previous tile), may be in
+ * flight on entry, and dQ of this tile may be in flight at the end. */
 template <bool MORE>
 DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring<STAGES> &at,
                  int &before, int tile)
@@ -332,7 +335,7 @@ DEVICE void step(scores &s, scores &next, sums &dq, queries &own, u32 base, ring
     release(base + FREE + 8 * here, lane);
 }
 
-/* Processes all tiles that the warpgroup's queries see, the last of them `tile`. */
+/* Processes all tiles that the warpgroup's queries see, from tile number `tile` down to 0. */
 DEVICE void walk(sums &dq, queries &own, u32 base, ring<STAGES> &at, int tile)
 {
     scores s, next;

@@ -33,13 +33,14 @@
 static_assert(D == 64 || D == 128, "dQ is not divided for this head size");
 
 enum {
-    /* Tiles come in pairs, one for each warpgroup; selects other code, too, as registers allow. */
+    /* Tiles come in pairs, one tile for each warpgroup. PAIRS also selects code for which only
+     * heads of 64 leave enough registers. */
     PAIRS = D == 64, PARTS = PAIRS ? 2 : 1,
     SLOTS = 2, /* for dS: of a pair's tiles, or of a tile and the previous one */
     PIECES = D / 64, PIECE = 64 * 64, BLOCK_BYTES = CONSUMERS * OWN_BYTES,
     ITEM_BYTES = 2 * BLOCK_BYTES, /* K, V; dV overwrites V */
     STAGE_BYTES = 2 * TILE_BYTES, DS_BYTES = 2 * BLOCK * TILE,
-    DQ_BYTES = 4 * PIECE, /* of a warpgroup; also dK */
+    DQ_BYTES = 4 * PIECE, /* of a warpgroup's dQ, and of its dK */
     AT_TILES = ITEM_STAGES * ITEM_BYTES, AT_DS = AT_TILES + STAGES * STAGE_BYTES,
     AT_DQ = AT_DS + SLOTS * DS_BYTES, AT_STATS = AT_DQ + CONSUMERS * DQ_BYTES,
     AT_BARRIERS = AT_STATS + STAGES * STATS_BYTES,
@@ -58,7 +59,7 @@ enum {
 enum { STOP = -1, STORE = -2 }; /* dK and dV of item STORE - order are complete */
 
 struct sizes {
-    int T, H, heads, section, items, tiles; /* all key heads; tiles of queries */
+    int T, H, heads, section, items, tiles; /* heads: all key heads; tiles: of queries */
 };
 DEVICE int tiles_of(int T)
 {
@@ -181,7 +182,7 @@ struct position : keys {
     ring<STAGES> at;
     ring<PAIRS ? 1 : SLOTS> ds; /* the next slot for dS */
     ring<1> dq;
-    u32 block;      /* K of both */
+    u32 block;      /* K of both warpgroups */
     int group, tile, member, first_head, T;
     u32 values[4][4]; /* heads of 64: the warpgroup's V as left operand */
 };
@@ -364,7 +365,7 @@ DEVICE void step(scores &s, kept_scores &e, dq_tile &dq, sums &dk, sums &dv, pos
     if (PAIRS) {
         UNROLL for (int k = 0; k < TILE / 16; k++) computed(a[k]);
         if (MORE) advance(p);
-        /* This wait has a branch; without it the compiler would move the wait for wgmma up. */
+        /* This wait contains a branch; without a branch the compiler would move wgmma_wait up. */
         wait_for_queries(p);
         wgmma_wait<1>();
         if (PART == 0) wgmma_hold(dq);
@@ -437,7 +438,8 @@ DEVICE void begin_tile_keys(sums &dk, const kept_scores &e, const position &p)
 {
     begin_keys(dk, e, p.base + AT_TILES + p.at.stage * STAGE_BYTES);
 }
-/* The same without pairs. dQ starts after the next tile's dS, so neither warpgroup waits. */
+/* Like walk_pairs, but tile by tile. dQ starts after the next tile's dS, so neither warpgroup
+ * waits. */
 DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, position &p)
 {
     kept_scores e;
@@ -472,9 +474,9 @@ DEVICE void walk_tiles(scores &s, sums &dk, sums &dv, position &p)
     begin_tile_keys(dk, e, p);
     last_queries(dq, dk, dv, p, p.ds.stage ^ 1);
 }
-/* Processes an item's tiles. No wgmma whose sums a loop reads may be in flight between its
- * iterations, or the compiler would wait for every wgmma. Arrays that are overwritten are local to
- * loops, which frees registers. */
+/* Processes an item's tiles. No wgmma whose sums a loop reads may be in flight between the
+ * iterations of the loop, because the compiler would then wait for every wgmma. Arrays that are
+ * overwritten are local to loops, which frees registers. */
 DEVICE void walk(sums &dk, sums &dv, position &p, u32 values_full, int phase)
 {
     scores s;
@@ -514,7 +516,7 @@ DEVICE void consume(const sizes &s, position &p, float scale)
         clear(dk);
         clear(dv);
         walk(dk, dv, p, p.base + V_FULL + 8 * of.stage, of.phase);
-        /* Reloaded: saves a register in the loops. */
+        /* Reloads i, which saves a register in the loops. */
         i = word_at(p.base + ITEM_AT + 4 * opaque_wide(of.stage));
         release(p.base + K_FREE + 8 * of.stage, lane_of(p));
         wait_for_space(p);

@@ -8,10 +8,10 @@
 
 #include <math.h>
 
-/* As in the kernels. */
+/* These constants have the same values in the kernels. */
 enum { WARPGROUP = 128, OWN = 64, STATS = 64, ALIGN = 1024, BARRIERS = 512, SUMS_THREADS = 256 };
 
-/* Names as in the kernels; others: V_STAGES or DY_STAGES. */
+/* The names are those of the kernels' constants; `others` is V_STAGES or DY_STAGES. */
 struct layout {
     int consumers, tile, stages, others, item_stages, ahead, late;
 };
@@ -109,7 +109,8 @@ static struct cuda_launch *add_launch(struct cuda_launches *l, const struct kern
         launch_add(l, part == DQ ? "attention_hopper_dq.cu" : "attention_hopper_dkv.cu",
                    part == DQ ? "attention_hopper_dq" : "attention_hopper_dkv",
                    min_i64(items_of(&s, part), processors), WARPGROUP * (y->consumers + 1));
-    /* Else a warpgroup would wait, between heads, for the stage that its last dK still reads. */
+    /* With LATE in this case, a warpgroup would wait between heads for the stage that its own last
+     * dK still reads. */
     bool late = y->late && !(part == DK && s.H > s.KV && y->stages < 3);
     k->arch = 90;
     k->shared_bytes = shared_bytes(y, s.width, part);
@@ -126,7 +127,7 @@ static struct cuda_launch *add_launch(struct cuda_launches *l, const struct kern
     return k;
 }
 
-/* The last arguments of these kernels. */
+/* Adds the last arguments of the kernels of variant wgmma. */
 static void arg_sizes(struct cuda_launch *k, const struct kernel_call *c, enum part part)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
@@ -147,7 +148,8 @@ static struct cuda_launch *add_rows(struct cuda_launches *l, const struct attent
     launch_define(k, "SUMS", sums);
     return k;
 }
-/* The first kernel of heads over WIDE and of wgmma_sums, which alone uses dq and counter. */
+/* Adds the first kernel of wgmma_sums, or of wgmma with heads over WIDE. Only wgmma_sums uses dq
+ * and counter. */
 static void add_statistics(struct cuda_launches *l, const struct attention_shape *s, int64_t tiles,
                            int64_t stats, int64_t dq, int64_t counter)
 {
@@ -206,7 +208,8 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
  *   64, 5 stages: 7536, 5901, 5115, 4641
  *   128:          13630 (10986), 9947 (9526), 8334 (8876), 7224 (8675) */
 struct sums_layout {
-    int head, stages, item_stages, pairs; /* pairs: tiles of a pair; others as in the kernel */
+    /* Constants of the kernel; `pairs` is the number of tiles of a pair. */
+    int head, stages, item_stages, pairs;
     /* Items of a head that run concurrently and share the head's rows and sums in L2. */
     int ranks;
     int64_t T; /* the variant is faster than wgmma from this length on, causal */
@@ -221,7 +224,8 @@ static const struct sums_layout *sums_layout_of(int64_t width)
         if (all[i].head == width) return &all[i];
     return NULL;
 }
-/* Of items: K and V; of tiles: Q, dY and statistics; dS of two tiles; dq of two warpgroups. */
+/* Shared memory: K and V of items; Q, dY and statistics of tiles; dS of two tiles; dq of two
+ * warpgroups. */
 static unsigned sums_shared_bytes(const struct sums_layout *y)
 {
     enum { BLOCK = 2 * OWN, SUMS_BARRIERS = 512 };
@@ -306,7 +310,7 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
     arg_i32(k, "tiles", tiles);
 }
 
-/* Rows in order of speed. The last one only makes wgmma_sums selectable for short sequences. */
+/* Rows in order of speed. The last row only makes wgmma_sums selectable for short sequences. */
 const struct cuda_row attention_hopper_grad_rows[] = {
     CUDA_ROW(ATTENTION_GRAD, "wgmma_sums", "bbbfi", "b", fits_sums_long, launches_sums),
     CUDA_ROW(ATTENTION_GRAD, "wgmma", "bbbfi", "b", fits, launches),

@@ -9,21 +9,22 @@
  *
  * A block is CONSUMERS warpgroups and a producer warpgroup, which requests all copies. A consumer
  * owns 64 rows (queries in one kernel, keys in the other) and walks over tiles of the other side in
- * a ring of stages, where alone consumers synchronize. An item is BLOCK rows of a head. */
+ * a ring of stages; consumers synchronize only through this ring. An item is BLOCK rows of a head.
+ */
 #pragma once
 #include "hopper.cuh"
 
 enum {
     D = HEAD_SIZE,
-    WIDE = D > 128, /* registers hold the sums of one gradient only, shared memory few tiles */
-    M = 1, /* for attention_heads.cuh: two adjacent 16x16 blocks a call */
+    WIDE = D > 128, /* registers hold the sums of only one gradient; shared memory, few tiles */
+    M = 1, /* for attention_heads.cuh */
     PANEL = D % 64 == 0 ? 64 : D % 32 == 0 ? 32 : 16, /* columns */
     SWIZZLE = PANEL == 64 ? SWIZZLE_128B : PANEL == 32 ? SWIZZLE_64B : SWIZZLE_32B,
     PANELS = D / PANEL, PITCH = 2 * PANEL, /* bytes of a panel's row */
     OWN = 64, BLOCK = OWN * CONSUMERS, TILE = TILE_ROWS,
     WARPGROUP = 128, THREADS = WARPGROUP * (CONSUMERS + 1),
     OWN_BYTES = 2 * D * OWN, TILE_BYTES = 2 * D * TILE,
-    STATS = 64,                              /* rows: log-sum-exp times log2 e, delta */
+    STATS = 64,                              /* rows with log-sum-exp times log2 e, and delta */
     STATS_BYTES = 2 * STATS * 4,
     ARRIVALS = CONSUMERS * WARPGROUP / WARP, /* each warp arrives when it has read a stage */
     PRODUCER_REGISTERS = CONSUMERS == 3 ? 32 : 24,
@@ -38,13 +39,13 @@ typedef u32 kept_scores[TILE / 16][4];     /* a left operand 64 x TILE */
 
 extern __shared__ __align__(1024) u8 shared_memory[];
 
-/* Shared memory, aligned to 1024 bytes. */
+/* The address of shared memory, rounded up to a multiple of 1024. */
 DEVICE u32 shared_base()
 {
     return (shared_address(shared_memory) + 1023) & ~1023u;
 }
 
-/* s = a b^T: own rows and the rows of a tile, both in panels. */
+/* s = a b^T. a: own rows; b: the rows of a tile; both in panels. */
 DEVICE void rows_by_rows(scores &s, u32 own, u32 tile)
 {
     u64 a = wgmma_descriptor<SWIZZLE>(own, 16, 8 * PITCH),
@@ -90,7 +91,8 @@ DEVICE void keep_rows(u32 to, const sums &sum, float scale, int thread)
         stmatrix_x4(to + panel * OWN * PITCH + panel_chunk<SWIZZLE>(row, chunk), r);
     }
 }
-/* Called by one thread: stores these rows to memory, except rows outside the sequence. */
+/* Called by one thread: stores the rows that keep_rows has written to memory, except rows outside
+ * the sequence. */
 DEVICE void store_rows(u32 from, const tensor_map *map, int head, int first, int b)
 {
     UNROLL for (int p = 0; p < PANELS; p++)

@@ -1,16 +1,20 @@
-/* attention_hopper_items.cuh - items of attention_hopper.cu: their order; failed ones repeat.
+/* attention_hopper_items.cuh - items of attention_hopper.cu: their order, and the repetition of
+ * items that failed.
  *
  * An item is ROWS query rows of one head. Items are counted through `group` heads at a time, items
  * with the most keys first. Items are cut from the end of the sequence, in multiples of 64 rows, so
- * only a head's last item, with the fewest keys, leaves consumers idle. Which consumers are idle
- * varies, because such items follow each other. */
+ * only a head's last item, with the fewest keys, leaves consumers idle. Such items of different
+ * heads follow each other, so the idle consumers vary from item to item. */
 #pragma once
 #include "attention_hopper_counter.cuh"
 
 struct __align__(16) item {
-    /* Rows row ... end - 1; `row` may be negative. tiles: of keys; 0: there are no more items. */
+    /* The item has the rows row ... end - 1; `row` may be negative. `tiles` is the number of its
+     * tiles of keys, or 0 if there are no more items. */
     int b, h, row, end, tiles;
-    /* Bit masks of consumers. redo: repeat the item (0: first run, by all); failed: must repeat. */
+    /* Bit masks of consumers. `redo` has the consumers that repeat the item; it is 0 in the first
+     * run, in which all consumers take part. `failed` collects the consumers that must repeat the
+     * item. */
     u32 redo, failed;
 };
 DEVICE int tiles_of(int rows, int T) /* tiles that the first `rows` rows see */
@@ -56,7 +60,7 @@ DEVICE item read_item(u32 base, int count)
     wait_item(base, count);
     return *item_in_slot(count);
 }
-/* The same, read by a warp. */
+/* Reads the item for a whole warp, which must have called wait_item. */
 DEVICE item warp_item(int count)
 {
     item r;
@@ -75,8 +79,8 @@ DEVICE void wait_slot(u32 base, int count)
 {
     mbarrier_wait(slot_of(base + ITEM_EMPTY, count), count / 2 % 2 ^ 1);
 }
-/* Passes on the block's item `count`: an item that failed, or else item n. If there is no item n,
- * waits for the previous item, which may fail. */
+/* Passes on the block's item `count`: an item that failed, or item n if none failed. If there is no
+ * item n, waits until the previous item is done, because it may have failed. */
 DEVICE void put_item(u32 base, int count, int &n, int T, int H, int BH, int group)
 {
     item *to = item_in_slot(count), *last = item_in_slot(count + 1);

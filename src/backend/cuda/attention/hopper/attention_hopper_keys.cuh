@@ -59,8 +59,8 @@ DEVICE void pack_kept(kept_scores &a, const scores &p)
 #endif
 }
 
-/* probabilities: P from S; p may be s. gradients: dS from P and dP; overwrites P. stats: the
- * statistics of the thread's first column. */
+/* probabilities computes P from S; p may be s. gradients computes dS from P and dP, and overwrites
+ * P. `stats` points to the statistics of the thread's first column. */
 DEVICE void probabilities(scores &p, const scores &s, const keys &own, const float *stats)
 {
     UNROLL for (int n = 0; n < TILE / 8; n++) {

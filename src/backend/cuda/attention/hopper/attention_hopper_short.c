@@ -5,11 +5,12 @@
 
 #include <math.h>
 
-/* As in the kernels. */
+/* The constants have the same values in the kernels. */
 enum { WARPGROUP = 128, TILE = 64, TILES = 4, ROWS = TILES * TILE, ALIGN = 1024, CONSUMERS = 4 };
 enum { SLOTS = 4 * TILES + 7, DS_BYTES = 4 * 2 * TILE * TILE, STATS_BYTES = 2 * ROWS * 4 };
 enum { BARRIERS = 256 };
-/* With fewer rows more than half of a block's work would be wasted. */
+/* A block always does the work of ROWS rows. With fewer than MIN_ROWS rows, more than half of this
+ * work would be wasted. */
 enum { MIN_ROWS = ROWS / 2 + 1 };
 
 static bool is_short(const struct kernel_call *c, const struct attention_shape *s)
@@ -56,7 +57,7 @@ static void launches_forward(const struct kernel_call *c, struct cuda_launches *
     arg_i32(k, "heads", s.B * s.H);
     arg_f32(k, "scale", M_LOG2E / s.divisor);
     arg_dropout_bytes(k, &c->attr->attention.drop);
-    /* q, k and v of two heads */
+    /* Shared memory holds q, k and v of two heads. */
     k->shared_bytes = (unsigned)(ALIGN + 2 * 3 * ROWS * s.D * 2 + BARRIERS);
 }
 

@@ -3,9 +3,9 @@
  *
  * A block loads one head ahead. Each of four warpgroups has a strip of 64 queries of a head. From
  * one head to the next, warpgroups take strips in reverse order, so that all have equal work. A
- * warpgroup walks over the keys from the first on; it computes the scores of the next 64 keys
- * concurrently with the matmul of these keys' weights and values. (Two warpgroups with two strips
- * each take a tenth longer.)
+ * warpgroup walks over the keys from the first on, 64 at a time; it computes the scores of the next
+ * keys concurrently with the matmul of the current keys' weights and values. (Two warpgroups with
+ * two strips each take a tenth longer.)
  *
  * Bound by memory (4 HEAD_SIZE elements a row), exponentials and random bits. HEAD_SIZE <= 64. */
 #define CAUSAL 1
@@ -19,7 +19,7 @@ enum {
     PITCH = 2 * HEAD, TILE_BYTES = KEYS * PITCH,
     QUERIES = 0, VALUES_OF, KEYS_OF, PARTS, /* of a strip; its output overwrites its queries */
     HEAD_BYTES = TILES * PARTS * TILE_BYTES, AT_BARRIERS = 2 * HEAD_BYTES,
-    FULL = AT_BARRIERS, /* of each strip, of even heads and odd ones */
+    FULL = AT_BARRIERS, /* one for each strip of even heads and of odd heads */
     FREE = FULL + 8 * 2 * TILES,
     CONSUMER_REGISTERS = 112, PRODUCER_REGISTERS = 32,
 };

@@ -38,12 +38,13 @@ enum {
     SLOTS = 4 * TILES + DOUBLED, DS_BYTES = 2 * TILE * TILE,
     AT_DS = (SLOTS * TILE_BYTES + 1023) / 1024 * 1024, /* of each warpgroup, two steps */
     AT_STATS = AT_DS + 2 * CONSUMERS * DS_BYTES, AT_BARRIERS = AT_STATS + TILES * STATS_BYTES,
-    FULL = AT_BARRIERS,                 /* for each group of copies, of even heads and odd ones */
+    FULL = AT_BARRIERS,                 /* for each group of copies, of even and of odd heads */
     COPIES = 6,                         /* strips 0, 1; Q and dY of 2, of 3; K and V of 2, of 3 */
     STATS_FULL = FULL + 2 * 8 * COPIES, /* of each strip */
-    STEP_DONE = STATS_FULL + 8 * TILES, /* of each warpgroup, even steps and odd ones */
+    STEP_DONE = STATS_FULL + 8 * TILES, /* of each warpgroup, for even and for odd steps */
     FREE = STEP_DONE + 8 * 2 * CONSUMERS,
-    /* freed: Q of strip 1; Q and dY of 2, of 3; all of a head */
+    /* Barriers that report free slots: Q of strip 1; Q and dY of strip 2; Q and dY of strip 3; all
+     * rows of a head. */
     Q1_FREE = 0, THIRD_FREE, LAST_FREE, HEAD_DONE, FREES,
     HELPERS = 3, /* warps */
     HELPER_REGISTERS = 88, WORKER_REGISTERS = 208,
@@ -198,7 +199,7 @@ struct worker {
     float factor, scale, keep_scale;
     dropout_key d;
 };
-/* The sign of a byte is set if its element, one of a thread's 32, is kept. */
+/* The sign bit of a byte is set if its element, one of a thread's 32 elements, is kept. */
 struct kept {
     u32 w[DROPOUT ? TILE / 8 : 1];
 };
@@ -291,8 +292,9 @@ DEVICE void wait_full(const worker &o, int copy, int n)
     mbarrier_wait(full_of(o.base, copy, n), n / 2 % 2);
 }
 /* Stores complete sums to memory through rows in shared memory that are no longer read. Each warp
- * stores its 16 rows as soon as its matmuls end, without waiting for other warps: of left operands
- * it overwrites only its own rows, and other slots were last read by an earlier step's wgmma. */
+ * stores its 16 rows as soon as its matmuls end, without waiting for other warps: it overwrites
+ * only its own rows of left operands, and the other slots were last read by an earlier step's
+ * wgmma. */
 DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums &sum, float scale,
                       int head, int strip, int b)
 {
@@ -302,7 +304,8 @@ DEVICE void keep_sums(const worker &o, const tensor_map *map, u32 to, const sums
     int row = o.thread / WARP * 16;
     if (o.thread % WARP == 0) tma_store(map, to + row * PITCH, 0, head, strip * TILE + row, b, 0);
 }
-/* Stores the sums in the bit mask `what`: 1 dQ of the strip `queries`, 2 dK and dV of `keys`. */
+/* Stores the sums that the bit mask `what` selects: 1 selects dQ of the strip `queries`, 2 selects
+ * dK and dV of the strip `keys`. */
 DEVICE void flush(const worker &o, const tensor_map *map, int what, int queries, int keys, int H,
                   const sums &dq, const sums &dk, const sums &dv)
 {
@@ -341,8 +344,8 @@ DEVICE void begin(scores &s, const worker &o, const position &p)
                  slot_address(o.base, p.queries, QUERIES, p.n));
     wgmma_commit();
 }
-/* Processes a tile whose scores and random bytes are complete, and completes those of the next
- * tile. DQ: adds to dQ, too. */
+/* Processes a tile whose scores and random bytes are complete, and completes the scores and random
+ * bytes of the next tile. With DQ, also adds to dQ. */
 template <bool DQ>
 DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const worker &o,
                  const position &p, const position &next)
@@ -389,7 +392,7 @@ DEVICE void step(scores &s, kept &keep, sums &dq, sums &dk, sums &dv, const work
     wgmma_hold(dv);
     if (DQ) wgmma_hold(dq);
     release(o.base + STEP_DONE + 8 * (2 * g + count % 2), lane);
-    int free = in_table(0x27107, 0x21770, g, i); /* one of FREE, or none */
+    int free = in_table(0x27107, 0x21770, g, i); /* what this step frees; FREES or more: nothing */
     if (free < FREES) release(o.base + FREE + 8 * free, lane);
     if (i == 1 && o.n > 0) {
         if (lane == 0) tma_store_wait_read<0>();

@@ -3,7 +3,8 @@
 #pragma once
 #include "attention_random.cuh"
 
-/* LIMIT: of a row's sum while `top` is fixed. Otherwise `top` is raised if terms exceed 2^LAG. */
+/* LIMIT: the largest allowed sum of a row if `top` is fixed. Where `top` is not fixed, it is raised
+ * if terms exceed 2^LAG. */
 #define LIMIT 18446744073709551616.0f
 #define LAG 8.0f
 
@@ -28,7 +29,8 @@ template <int FROM, int E> DEVICE void mask_scores(float (&s)[E], const rows &r,
     }
 }
 
-/* If a row's maximum exceeds `top` too far, raises `top`; rescales sums (lift_output: output). */
+/* If the maximum of any row exceeds `top` by too much, raises `top` of all rows of the warp and
+ * rescales the sums; lift_output then rescales the output. */
 template <bool FIRST, int E> DEVICE void lift_top(rows &r, const float (&s)[E], float scale)
 {
     float max[2];
@@ -57,7 +59,8 @@ DEVICE void lift_output(rows &r)
         UNROLL for (int i = 0; i < 4; i++) r.o[4 * n + i] *= r.factor[i / 2];
 }
 
-/* s = exp2(scale (s - top)); adds to the sums. NONE: `top` is -inf if all scores were -inf. */
+/* s = exp2(scale (s - top)); adds to the sums. NONE: all scores of a row may have been -inf; `top`
+ * is then -inf. */
 template <bool NONE, int E> DEVICE void exponentials(rows &r, float (&s)[E], float scale)
 {
     float less[2] = {r.top[0] * scale, r.top[1] * scale};

@@ -8,7 +8,8 @@
  * Sums of dq are stored in pieces of 64 rows by 64 columns, (B,H,tiles,HEAD_SIZE / 64), as a
  * warpgroup of 128 threads holds them: float i of thread t at 512 (i / 4) + 4 t + i % 4. A block
  * has a tile of 64 rows of a head. Bound by memory: 4 bytes an element read and 4 written, then 4
- * read and 2 written. Constants: HEAD_SIZE, 64 or 128; heads of D columns are padded with zeros. */
+ * read and 2 written. Constants: HEAD_SIZE, 64 or 128 with SUMS, 192 or 256 without; heads of D
+ * columns are padded with zeros. */
 #include "hopper.cuh"
 
 enum {
@@ -77,7 +78,7 @@ DEVICE void transpose_four(u32 (&w)[4], int lane)
         }
 }
 
-/* Half of the threads process a piece, or half of one. */
+/* Each half of the threads processes one of two pieces, or half of a single piece. */
 KERNEL(THREADS)
 attention_hopper_convert(const float *dq, bf16 *dqkv, float scale, int T, int H, int D, int pitch,
                          int tiles)

@@ -8,7 +8,7 @@
  * the tensor cores and, at HEAD <= 64, equally by the exponentials. Reads and writes at most 4 HEAD
  * elements a row, as rows and heads that run concurrently share their keys in L2.
  *
- *     GROUP, CAUSAL, DROPOUT, KEEP_Q (q stays in registers), BLOCKS (the least on an SM)
+ *   GROUP, CAUSAL, DROPOUT, KEEP_Q (q stays in registers), BLOCKS (that must fit on an SM)
  *
  * Softmax: `top` is subtracted from the exponents. A warp raises `top` to the rows' maxima only
  * when the terms of a row would exceed 2^8, so the output is seldom rescaled. Such terms do no
@@ -132,7 +132,8 @@ DEVICE void mask_scores(float (&s)[TILES][KEYS / 8][4], const rows &r, int first
         }
 }
 
-/* If a row's maximum exceeds `top` too far, sets `top` to the maxima; rescales sums and outputs. */
+/* If the maximum of any row exceeds `top` by too much, sets `top` of all rows of the warp to their
+ * maxima, and rescales sums and outputs. */
 DEVICE void lift_top(rows &r, const float (&s)[TILES][KEYS / 8][4], float scale)
 {
     float max[TILES][2];
@@ -258,8 +259,8 @@ DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float s
     }
 }
 
-/* Blocks process `group` heads at a time, whose keys and values fit into L2, rows with the most
- * keys first. bh: head b*H+h; row: the block's first row. */
+/* Blocks process `group` heads at a time, so that the keys and values of these heads fit into L2.
+ * Blocks whose rows have the most keys come first. bh: head b*H+h; row: the block's first row. */
 struct position {
     int bh, row;
 };
@@ -298,7 +299,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
             r.o[m][n][0] = r.o[m][n][1] = r.o[m][n][2] = r.o[m][n][3] = 0;
     }
 
-    /* Keys before `last` are read; those before `unmasked` need no mask. */
+    /* Keys before `last` are read; keys before `unmasked` need no mask. */
     int last = CAUSAL ? min(T, row + ROWS * WARPS) : T;
     int unmasked = (CAUSAL ? min(T, row + 1) : T) / KEYS * KEYS;
     int key = (last - 1) / KEYS * KEYS;
@@ -336,8 +337,8 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
         }
         stage ^= 2 * TILE;
     }
-    /* No other warp reads this warp's rows of q: y may overwrite them. bh again: saves a
-     * register. */
+    /* No other warp reads this warp's rows of q, so y may overwrite them. bh is recomputed,
+     * because that saves a register. */
     if (GROUP > 1) bh = position_of_block(opaque(T), BH, opaque(group)).bh;
     if (r.first < T)
         finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16,

@@ -1,13 +1,15 @@
 /* attention_fragments.cuh - operands of mma.sync in the attention backward, in bf16 and tf32. A
  * step (the depth of an mma) has two 16-byte chunks: 16 columns of bf16 or 8 of tf32.
  *
- * Sources define M, N (rows / 16: of a warp, of the other side), D, CHUNKS, ROW_BYTES, TF32. */
+ * Sources define M (rows of a warp / 16), N (rows of the other side in a step / 16), D, CHUNKS,
+ * ROW_BYTES, TF32. */
 #pragma once
 #include "mma.cuh"
 
 typedef float scores[M][2 * N][4]; /* 16M x 16N in the layout of mma_m16n8k16 */
 typedef float sums[M][D / 8][4];   /* 16M x D */
-/* A left operand 16M x D: its first KEPT steps are in registers, the others in shared memory. */
+/* A left operand 16M x D: its first KEPT steps are in registers, the other steps in shared memory.
+ */
 template <int KEPT> struct left_rows {
     u32 r[M][KEPT ? KEPT : 1][4];
 };
@@ -46,7 +48,8 @@ DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
     else
         mma_m16n8k16(d, a, b0, b1);
 }
-/* s += a b^T. b: 16N rows, lane_across at `at`. a: steps from KEPT on, lane_down at `left`. */
+/* s += a b^T. `at` is the lane_across address of the 16 N rows of b. `left` is the lane_down
+ * address of a, whose steps from KEPT on are in shared memory. */
 template <int KEPT>
 DEVICE void add_rows_by_rows(scores &s, const left_rows<KEPT> &a, u32 left, u32 at)
 {

@@ -28,7 +28,8 @@ enum {
     PASSES = D / (16 * DQ_N * DQ_COLUMNS),
     DQ_FLOATS = DQ_M * DQ_N * 8, /* of a thread in a pass */
     DS_CHUNKS = TILE / 8,
-    /* Columns / 16 of K and V in registers, as many as fit. TIGHT: other values need registers. */
+    /* Columns / 16 of K and V in registers, as many as fit. TIGHT: other values need some of the
+     * registers. */
     TIGHT = GROUP > 1 || !DQ_SUMS,
     K_KEPT = D > 128    ? 0
              : D == 128 ? 6 - DROPOUT - (GROUP > 1) - (DROPOUT && !DQ_SUMS)

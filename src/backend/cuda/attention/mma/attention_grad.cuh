@@ -11,7 +11,8 @@
 enum {
     TF32 = 0, D = HEAD_SIZE, CHUNKS = D / 8, /* 16-byte chunks in a row */
     ROW_BYTES = 2 * D, THREADS = WARP * WARPS,
-/* Set by sources whose warps own fewer rows; with 1 a random_bytes call serves two steps. */
+/* STRIP_BLOCKS is set by sources whose warps own fewer rows; if it is 1, a random_bytes call serves
+ * two steps. */
 #ifdef STRIP_BLOCKS
     M = STRIP_BLOCKS,
     N = 1,
@@ -58,7 +59,7 @@ template <int KEPT> DEVICE void rows_by_rows(scores &s, const left_rows<KEPT> &a
     clear(s);
     add_rows_by_rows(s, a, left, at);
 }
-/* sum += a b; b: the rows at `at` (lane_down). */
+/* sum += a b; `at` is the lane_down address of the rows of b. */
 DEVICE void add_by_columns(sums &sum, const kept_scores &a, u32 at)
 {
     UNROLL for (int n = 0; n < N; n++)
@@ -100,7 +101,7 @@ DEVICE void store_sums(bf16 *rows, int pitch, int first, int T, u32 tile, const 
 }
 
 /* Marks dropped probabilities by a negative sign, so that no separate mask is needed. pack_kept
- * turns them into zeros; the kept ones are scaled later. */
+ * turns negative probabilities into zeros; the kept probabilities are scaled later. */
 DEVICE void mark_dropped(scores &p, const drop_bytes &d, int threshold)
 {
     UNROLL for (int m = 0; m < M; m++)

@@ -3,12 +3,12 @@
  * A block has BLOCK queries and walks over the keys that they see, TILE at a time. Q and dY stay in
  * registers or, with heads over 128, in shared memory:
  *     S = Q K^T, P = exp(S - lse), dP = dY V^T, dS = P (dP - delta), dQ += dS K.
- * S and dP are computed here and, for dK and dV, in attention_grad.cu: 7 matmuls instead of 5.
- * Bound by tensor cores. Constants: see attention_grad.cuh. */
+ * S and dP are computed here for dQ and again in attention_grad.cu for dK and dV, so there are 7
+ * matmuls instead of 5. Bound by tensor cores. Constants: see attention_grad.cuh. */
 #include "attention_grad.cuh"
 
 enum {
-    DQ_BLOCKS = D > 64 ? 1 : 2, /* on an SM */
+    DQ_BLOCKS = D > 64 ? 1 : 2, /* blocks on an SM */
     KEPT = D > 128 ? 0 : D / 16, /* columns / 16 of Q and dY in registers: all or none */
     /* Shared memory: Q and dY; two stages of K and V, which overwrite Q and dY if KEPT. */
     STAGE_BYTES = 2 * TILE_BYTES,

@@ -1,13 +1,15 @@
 /* attention_grad_tf32.cu - attention backward in float, rounded to tf32 for mma.sync.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv like qkv. Two kernels,
- * which differ in the rows that a warp owns. Both walk over the other side's rows, TILE at a time;
- * kernel `keys` does so for each of the GROUP query heads that share a key head:
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> dqkv like qkv. In kernel `keys`
+ * a warp owns rows of keys and walks over the queries; in kernel `queries` a warp owns rows of
+ * queries and walks over the keys. Each kernel takes TILE rows at a time. Kernel `keys` walks over
+ * the queries of each of the GROUP query heads that share a key head:
  *     keys     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
  *              dV += P^T dY, dK += dS^T Q
  *     queries  S = Q K^T, P = exp(S - lse), dP = dY V^T, dS = P (dP - delta), dQ += dS K
- * That is 7 matmuls instead of 5, but no warp waits for another's scores, only tiles are written to
- * shared memory, and each sum has one owner: the same bits in every run.
+ * The two kernels have 7 matmuls instead of 5, but no warp waits for another warp's scores, and
+ * only tiles are written to shared memory. Each sum has one owner, so every run gives the same
+ * bits.
  *
  * An accumulator is a left operand without change if key (or query) 2q is at position q and 2q+1 at
  * position q+4, also in the rows of the right operand. Right operands are read one float at a time,
@@ -16,7 +18,8 @@
  *
  * Fragments are those of attention_grad.cu (attention_fragments.cuh), but the loops are separate.
  * There all warps of a block sum a tile's dQ and exchange dS through shared memory, ldmatrix
- * transposes right operands, and tiles need no rounding. Here none of that holds.
+ * transposes right operands, and tiles need no rounding. Here warps share no sums and no dS, no
+ * instruction transposes floats, and tiles are rounded.
  *
  * Bound by the bandwidth of shared memory, 128 bytes a clock: at head size 64, for 32 x 16 pairs,
  * 30 KB in `keys` and 17 KB in `queries`, 370 clocks, compared with 220 to 360 of mma. Memory
@@ -92,7 +95,8 @@ DEVICE bool negative(float a)
 {
     return __float_as_int(a) < 0;
 }
-/* sum += a b; b: rows at offset `tile`; a is rounded. NO_NEGATIVES: negatives of a count as 0. */
+/* sum += a b; b: rows at offset `tile`; a is rounded. NO_NEGATIVES: negative elements of a count as
+ * 0. */
 template <bool NO_NEGATIVES>
 DEVICE void add_by_columns(sums &sum, const scores &a, u32 tile, int lane)
 {
@@ -173,7 +177,8 @@ attention_grad_rows(const float *dy, const float *y, const float *lse, float *st
     }
 }
 
-/* A block's queries: a head's tiles from the first that sees a key, then the next head's. */
+/* A position in the queries of a block: the tiles of a head, from the first tile that sees a key of
+ * the block, then the tiles of the next head. */
 struct queries {
     int head, tile;
 };

@@ -5,9 +5,13 @@
 
 #include <math.h>
 
-/* As in attention_short.cuh; PIECE as in attention_short.cu, which receives KEYS and BLOCKS. */
+/* These constants have the same values in attention_short.cuh. */
 enum { WARP = 32, WARPS = 4, STRIP = 32, ROWS = 2 * WARPS * STRIP, TILE_ROWS = 64 };
-enum { GRAD_WARPS = 8 }; /* a strip then has 16 rows, and a block also has ROWS rows */
+/* The number of warps of the backward pass. Its strips have 16 rows, so its blocks, too, have ROWS
+ * rows. */
+enum { GRAD_WARPS = 8 };
+/* PIECE has the same value in attention_short.cu; KEYS and BLOCKS are passed to attention_short.cu.
+ */
 enum { PIECE = 16, KEYS = 16, BLOCKS = 3, TENSOR_CORES = 80, GRID_YZ = 65535 };
 
 /* Shared memory: two matrices of the head, and a piece of the output for each warp. */
@@ -35,7 +39,7 @@ static struct cuda_launch *add_launch(const struct kernel_call *c, struct cuda_l
     struct cuda_launch *k = launch_add(l, text, entry, s->B * s->H, WARP * warps);
     launch_define(k, "HEAD_SIZE", s->D);
     launch_define(k, "WARPS", warps);
-    /* Each thread must copy at least one chunk of a part. */
+    /* TILE_ROWS rows must have at least one 16-byte chunk for each thread to copy. */
     launch_define(k, "TILE_ROWS", warps == GRAD_WARPS && s->D == 16 ? 2 * TILE_ROWS : TILE_ROWS);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
     launch_define(k, "DROPOUT", c->attr->attention.drop.threshold > 0);
@@ -76,7 +80,7 @@ static void launches_grad(const struct kernel_call *c, struct cuda_launches *l)
     args_in(k, 0, "dy qkv y lse step");
     arg_out(k, "dqkv", 0);
     arg_i32(k, "half", processors < 2 ? 1 : processors / 2);
-    k->spills = true; /* one or two random words of dropout, outside the inner loops */
+    k->spills = true; /* the kernel spills one or two words of dropout outside the inner loops */
     arg_f32(k, "scale", 1 / s.divisor);
     arg_dropout_bytes(k, &c->attr->attention.drop);
     k->shared_bytes = (unsigned)grad_bytes(&s);

@@ -2,8 +2,8 @@
  *
  * qkv (B,T,3,H,HEAD_SIZE) -> y (B,T,H,HEAD_SIZE), log-sum-exp (B,H,T) float. All keys and values of
  * the head are in shared memory. A warp has a strip's queries in registers and walks over the keys
- * that they see, KEYS at a time, from the first on, so it processes the first keys while the others
- * arrive. BLOCKS blocks run on an SM, so up to 3 x 132 heads are resident at once.
+ * that they see, KEYS at a time, from the first on, so it processes the first keys while the other
+ * keys arrive. BLOCKS blocks run on an SM, so up to 3 x 132 heads are resident at once.
  *
  * Bound by memory (4 HEAD_SIZE elements a row), then equally by tensor cores, exponentials and,
  * with dropout, random bits. Constants: see attention_short.cuh; KEYS (16, 32), BLOCKS.
@@ -50,7 +50,8 @@ DEVICE void mask(scores (&s)[TIMES], int query, int key, int T, int lane)
         }
 }
 
-/* If a row's maximum exceeds `top` too far, sets `top` to the maxima; rescales sums and outputs. */
+/* If the maximum of any row exceeds `top` by too much, sets `top` of all rows of the warp to their
+ * maxima, and rescales sums and outputs. */
 DEVICE void lift_top(strip &r, const scores (&s)[TIMES], float scale)
 {
     float max[M][2];
@@ -133,7 +134,7 @@ DEVICE void finish(strip &r, bf16 *y, float *lse, int pitch, int first, int T, u
     store_strip<PIECE>(y, pitch, first, T, piece, r.o, 1, lane);
 }
 
-/* Grid BH. `scale` includes log2(e). */
+/* Grid (B * H). `scale` includes log2(e). */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, int H, float scale,
                 u32 seed, u32 site, u32 less, u32 carry, float keep_scale)

@@ -11,7 +11,7 @@
 enum {
     ROWS = 2 * BLOCK,    /* a warp has two strips */
     STRIPS = ROWS / OWN, PARTS = ROWS / TILE, /* loaded in sequence */
-    AT_SECOND = ROWS * ROW_BYTES, /* the other matrix, in shared memory */
+    AT_SECOND = ROWS * ROW_BYTES, /* of the second matrix, in shared memory */
     AT_OWN = 2 * AT_SECOND,       /* after both matrices */
 };
 static_assert(N == 1 && TILE % STEP == 0 && PARTS <= 4, "");

@@ -1,8 +1,8 @@
 /* attention_short_grad.cu - attention backward over at most ROWS rows, bf16, mma.sync.
  *
  * dy (B,T,C), qkv (B,T,3C), y (B,T,C), log-sum-exp (B,H,T) -> dqkv (B,T,3C). A head has two blocks.
- * One has the queries and dY in shared memory and computes dK and dV; the other has the keys and
- * values there and computes dQ:
+ * The first block has the queries and dY in shared memory and computes dK and dV. The second block
+ * has the keys and values in shared memory and computes dQ:
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dY, dK += dS^T Q;
  *     S = Q K^T, dP = dY V^T, dQ += dS K.
@@ -10,8 +10,9 @@
  * Strips are thin, 16 rows, so that sixteen warps of 128 registers share an SM: with eight warps
  * and strips of 32, each warp waited for its own instructions most of the time. Both strips of a
  * warp together have the same work in all warps (attention_short.cuh); once the head and its
- * statistics are loaded, warps do not wait for each other. S and dP are computed twice, 7 matmuls
- * instead of 5, but blocks share no sums: the same bits in every run. Both blocks compute delta.
+ * statistics are loaded, warps do not wait for each other. S and dP are computed twice, so there
+ * are 7 matmuls instead of 5, but blocks share no sums, so every run gives the same bits. Both
+ * blocks compute delta.
  *
  * Bound by the operands' shared-memory traffic (at T 256 and head size 64 about 4600 accesses of
  * 512 bytes a head; 7616 mma of 16x8x16) and by instructions. Reads and writes 8 HEAD_SIZE elements
@@ -21,7 +22,7 @@
 
 enum {
     BLOCKS = 2, /* on an SM */
-    KEPT = 1,   /* columns / 16 of K and V in registers; all columns of Q and dY are there */
+    KEPT = 1,   /* columns / 16 of K and V in registers, which hold all columns of Q and dY */
     /* Shared memory after the two matrices: two strips a warp; log-sum-exp times log2 e, delta. */
     OWN_BYTES = OWN * ROW_BYTES,
     AT_LSE = AT_OWN + 2 * WARPS * OWN_BYTES,
@@ -86,7 +87,8 @@ template <int N, int BY> DEVICE void statistics(const head &h, u32 dy_rows, int 
     }
 }
 
-/* A step of dK and dV: STEP queries from `query`, a strip of keys from `key`. EDGE: mask keys. */
+/* A step of dK and dV: STEP queries from `query` on, a strip of keys from `key` on. EDGE: some
+ * queries do not see all keys. */
 template <bool EDGE>
 DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_rows<KEPT> &v,
                       int query, int key, float factor, const u32 (&bytes)[2], const drop &d)
@@ -127,7 +129,8 @@ DEVICE void step_keys(sums &dk, sums &dv, const left_rows<KEPT> &k, const left_r
     add_by_columns(dk, b, q_rows + lane_down(lane));
 }
 
-/* A step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: mask keys. */
+/* A step of dQ: STEP keys from `key` on, a strip of queries from `query` on. EDGE: some keys are
+ * masked or beyond T. */
 template <bool EDGE>
 DEVICE void step_queries(sums &dq, const left_rows<D / 16> &q, const left_rows<D / 16> &dy_rows,
                          const float (&lse)[M][2], const float (&delta)[M][2], int query, int key,
@@ -322,8 +325,9 @@ DEVICE void grad_queries(const head &h, const drop &d, float scale)
     }
 }
 
-/* Grid (2, H, B): a head's two blocks are adjacent, as they read the same data. After `half` (the
- * number of SMs / 2) heads the two kinds swap, so that an SM gets one of each. */
+/* Grid (2, H, B): a head's two blocks are adjacent, because they read the same data. After every
+ * `half` heads (half of the number of SMs) the two kinds of blocks swap, so that an SM gets one
+ * block of each kind. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_short_grad(const bf16 *dy, const bf16 *qkv, const bf16 *y, const float *lse,
                      const int *step, bf16 *dqkv, int T, int H, int half, float scale, u32 seed,

@@ -1,8 +1,9 @@
 /* attention_grad_plain.cu - attention backward for every type and head size: the fallback.
  *
  * dy (B,T,C), qkv (B,T,C+2*KV*D), y (B,T,C), log-sum-exp (B,H,T) -> delta (B,H,T), dqkv like qkv.
- * One warp for each row of each head (KV heads for keys and values). A lane has every 32nd element
- * of the row in registers. Bound by the caches, through which every warp reads the other rows. */
+ * Each row of each head has one warp; the rows of keys and values have KV heads. A lane has every
+ * 32nd element of the row in registers. Bound by the caches, through which every warp reads the
+ * other rows. */
 #include "device.cuh"
 
 typedef T_X element;
@@ -24,7 +25,7 @@ DEVICE void store_row(element *row, const float (&a)[EACH], float scale)
     UNROLL for (int i = 0; i < EACH; i++)
         if (lane + i * WARP < D) row[lane + i * WARP] = to<element>(a[i] * scale);
 }
-/* Dot product of a row in registers with one in memory; all lanes get it. */
+/* Dot product of a row in registers with a row in memory; all lanes get the result. */
 DEVICE float dot(const float (&a)[EACH], const element *row)
 {
     int lane = threadIdx.x % WARP;

@@ -21,8 +21,8 @@ DEVICE float keep(const drop &d, int k)
     return keeps_score(d.seed, d.site, d.step, d.bh, d.q, (u32)k, d.threshold) ? d.keep : 0;
 }
 
-/* Processes keys first ... first + 31, then the 32 keys `jump` further, and so on before key n. The
- * D elements of o are zero at first. */
+/* Processes keys first ... first + 31, then the 32 keys from first + jump on, and so on, up to key
+ * n - 1. The caller sets the D elements of o to zero. */
 DEVICE softmax_state attend(const T_X *q, const T_X *keys, const T_X *values, i64 stride, int first,
                             int jump, int n, int D, float scale, const drop &d, float *o)
 {
@@ -74,9 +74,9 @@ attention_plain(const T_X *qkv, const int *step, T_X *y, float *lse, int B, int 
 }
 
 /* cache (2,B,Tmax,KV*D), qkv (B,1,(H+2*KV)*D) -> the cache with k and v stored at `position`, y
- * (B,1,C): attention to all positions up to this one. One block per head, whose warps divide the
- * keys. Blocks of a group write the same k and v; each waits only for its own writes. A position
- * outside the cache changes nothing. */
+ * (B,1,C): attention to all positions up to this one. Each query head has one block, and its warps
+ * divide the keys. The blocks of a group write the same k and v, and each block waits only for its
+ * own writes. A position outside the cache changes nothing. */
 KERNEL_MIN(256, 2)
 attention_cached(T_X *cache, const T_X *qkv, const int *position, T_X *y, int B, int Tmax, int H,
                  int KV, int D, float scale)
