@@ -16,7 +16,8 @@ struct machine_work {
  * ST_INTERRUPTED: Ctrl-C came. */
 enum status machine_work_done(struct machine_work *w, double share, const char *next);
 
-/* These two functions change the number of threads (base/threads.h). */
+/* Measure the matmuls, and the copies on a CPU. Both change the number of threads
+ * (base/threads.h). */
 enum status machine_measure_matmuls(struct machine_work *w);
 enum status machine_measure_copies(struct machine_work *w);
 /* Measures copies in a GPU's memory. */
