@@ -173,7 +173,8 @@ static enum status prepare(struct random_step *n, int iteration)
     return ST_OK;
 }
 
-/* Returns the mean of `mine` over the ranks. Also a barrier: waits for all ranks. */
+/* *ret_mean is the mean of `mine` over the ranks. This is also a barrier: it waits for all
+ * ranks. */
 static enum status meet(struct communicator *c, double mine, double *ret_mean)
 {
     double sum = 0, all[RANKS_MOST];
@@ -224,7 +225,7 @@ static enum status run_step(struct random_step *n, int iteration, const struct p
     return meet(c, result.loss, &n->loss);
 }
 
-/* communicator_fail ends the wait of the other ranks if this rank cannot run its step. */
+/* If this rank cannot run its step, communicator_fail makes the other ranks stop waiting for it. */
 enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
                             double *ret_ms)
 {

@@ -139,7 +139,8 @@ double model_flops_per_token(const struct model *m, int64_t T)
     return m->def->flops_per_token ? m->def->flops_per_token(m, T) : 0;
 }
 
-/* Generates element k again, from sequences that no parameter uses, until it is within the cut. */
+/* Generates element k again, from sequences that no parameter uses, until its magnitude is within
+ * the cut. */
 static float truncate_normal(const struct model *m, int i, int64_t k, float normal)
 {
     int sequence = i;

@@ -26,12 +26,12 @@ struct running {
     struct place *place;
     int64_t places;
     int64_t taken, passed; /* numbers of units */
-    bool reading, passing; /* a thread is doing this */
+    bool reading, passing; /* a thread reads, a thread passes results on */
     bool ended;            /* no further unit will be taken */
     enum status status;
     struct failure why;
-    /* The bytes that were read after the last cut; only the reading thread uses this and the
-     * next. */
+    /* The bytes that were read after the last cut. Only the reading thread uses this member and the
+     * next one. */
     struct str rest;
     bool part_ended;
 };
@@ -76,7 +76,8 @@ static enum status find_cut(struct running *r, struct place *p, int64_t *bytes, 
     return ST_OK;
 }
 
-/* Reads the next unit into `p`. *ret_last: it is the last unit. An empty part is an empty unit. */
+/* Reads the next unit into `p`. *ret_last is true if this is the last unit. An empty part is an
+ * empty unit. */
 static enum status read_unit(struct running *r, struct place *p, bool *ret_last)
 {
     int64_t bytes = r->rest.len, cut = 0;
