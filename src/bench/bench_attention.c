@@ -66,7 +66,8 @@ static enum status repeat(void *user, int)
     return s->kernel->run(&s->call);
 }
 
-/* Finds the two kernels of flash attention, forward and backward; neither overwrites its inputs. */
+/* Finds the two kernels of flash attention, forward and backward. They do not overwrite their
+ * inputs, so each can be repeated. */
 static void find_steps(struct length *l, struct trial *t)
 {
     int n = 0;

@@ -1,7 +1,7 @@
 /* bench_attention.h - times attention alone, forward and backward: slow attention at each rung and
  * flash attention, for several lengths, head sizes and masks.
  *
- * The graph of each variant is the one that training runs: packed q, k, v (B,T,(H+2KV)D) as input,
+ * Each variant is a graph as training runs it: packed q, k, v (B,T,(H+2KV)D) as input,
  * attention or its expansion, and the gradient of q, k, v. B x T is constant, so the work grows
  * with T. The variants of a shape are sampled in turn. */
 #ifndef BENCH_BENCH_ATTENTION_H

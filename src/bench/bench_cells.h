@@ -98,7 +98,8 @@ struct bench_options {
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
 
-/* Tokens that a line processes: BENCH_STEP those of all micro-steps, other lines those of one. */
+/* Tokens that a line processes: for BENCH_STEP the tokens of all micro-steps, for other lines the
+ * tokens of one micro-step. */
 double bench_line_tokens(const struct bench_cell *c, enum bench_line line);
 /* Compares the speed of a line in two cells of a bench_cells_run that returned `order`: by pairs of
  * samples of the same round if there were rounds, else by two series of samples. The speed is per

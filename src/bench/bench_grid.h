@@ -45,7 +45,7 @@ bool bench_is_list(const char *word);
 enum status bench_add_axis(struct bench_grid *g, const char *word, struct arena *a);
 /* Reads "0,1,2,5" into g->warmup. */
 enum status bench_read_warmups(struct bench_grid *g, const char *words);
-/* Reads "forward,step"; an unknown word is ST_USAGE, and the message lists the valid ones. */
+/* Reads "forward,step"; an unknown word is ST_USAGE, and the message lists the valid words. */
 enum status bench_read_lines(unsigned *ret_lines, const char *words);
 
 /* Makes the cross product of all lists; subjects vary slowest, warm-ups fastest. An invalid value

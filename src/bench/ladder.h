@@ -28,8 +28,7 @@ struct ladder_rung {
     double first_ms; /* of the very first step */
     double loss;     /* of the first step, before any update: equal at each rung up to rounding */
     double tokens_per_s;
-    double times_before,
-        times_first; /* speedup by medians: over the preceding rung that ran, over the first rung */
+    double times_before, times_first; /* speedup over the preceding rung that ran; over the first */
     /* Compared with the preceding rung that ran; by pairs of samples if rungs ran in rounds. */
     struct judgement speed;
     double mfu;        /* nanoGPT's FLOPs / measured matmul peak of the rung's precision */

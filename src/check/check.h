@@ -19,9 +19,8 @@ struct check_result {
     const struct kernel *kernel;
     enum dtype dtype; /* the float type under test */
     enum check_placement way;
-    double error,
-        tolerance; /* error of the worst output (check_distance to the reference); its limit */
-    const char *problem; /* NULL: passed; else a short description */
+    double error, tolerance; /* check_distance of the worst output from the reference; its limit */
+    const char *problem;     /* NULL: passed; else a short description */
 };
 
 typedef void (*check_fn)(void *user, const struct check_result *r);
@@ -41,7 +40,7 @@ enum { CHECK_SMALL_FLOPS = 7000000 };
 enum status check_kernels(const struct target *target, void *context,
                           const struct check_scope *scope, check_fn report, void *user);
 
-/* ||x - y|| / ||y||. Equal infinities differ by 0; unequal ones and NaN give infinity. */
+/* ||x - y|| / ||y||. Equal infinities differ by 0; unequal infinities and NaN give infinity. */
 double check_distance(const double *x, const double *y, int64_t n);
 
 #endif

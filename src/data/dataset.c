@@ -152,8 +152,8 @@ static enum status verify_own(struct dataset *d, enum split split, bool every_to
     return tokens;
 }
 
-/* The digest of a foreign split identifies the split, so it is always that of the blocks, also if
- * all tokens are read. */
+/* The digest of a foreign split identifies the split, so it is always the digest of the blocks,
+ * also if all tokens are read. */
 static enum status verify_foreign(struct dataset *d, enum split split, bool every_token)
 {
     char digest[HASH_HEX] = "";

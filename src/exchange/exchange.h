@@ -87,14 +87,14 @@ enum status exchange_verify(const struct exchange_model *m);
 enum status exchange_config(const char *word, struct config_model *ret, struct arena *a);
 /* Reads a parameter, or one of its m->states moments, into p's shape: drops positions that the file
  * has and p does not, and sets rows of the token table that the file does not have to zero. All
- * other sizes must be those of m->config.model. */
+ * other sizes must be equal to those of m->config.model. */
 enum status exchange_read(const struct exchange_model *m, const struct parameter *p,
                           enum exchange_part part, float *ret);
 
 /* Describe format, sizes, types and the state of the training, as lines or as a JSON object. */
 void exchange_print(const struct exchange_model *m, struct str *s);
 struct json_t *exchange_json(const struct exchange_model *m);
-/* The vocabulary of a model: that of its own tokenizer, or GPT-2's if the number of tokens fits,
+/* *ret is the vocabulary of the model's own tokenizer, else GPT-2's if the number of tokens fits,
  * else ids without texts. Logs a warning if a tokenizer cannot be used. */
 enum status exchange_vocabulary(const struct exchange_model *m, struct vocabulary *ret,
                                 struct arena *a);

@@ -43,8 +43,8 @@ value g_keep_else(struct graph *g, value a, value b); /* a where b is not > 0, e
 
 value g_sum_row(struct graph *g, value x); /* (...,C) -> (...,1) */
 value g_max_row(struct graph *g, value x); /* (...,C) -> (...,1) */
-/* Sums x over its leading dimensions; the result has the type t, whose dimensions are the last ones
- * of x. */
+/* Sums x over its leading dimensions; the result has the type t, whose dimensions are the last
+ * dimensions of x. */
 value g_sum_leading(struct graph *g, value x, struct type t);
 
 /* (...,M,K) x (...,K,N) -> (...,M,N); ta and tb transpose the last two dimensions. A second

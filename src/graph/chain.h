@@ -23,7 +23,7 @@ struct chain_step {
     enum op op;
     union attr attr;
     struct chain_operand operand[2]; /* of DROPOUT: the tensor, and the input `step` */
-    enum dtype to;                   /* CAST: the type of the result; else that of the operands */
+    enum dtype to;                   /* CAST: the type of the result; not used by other steps */
 };
 
 /* Input 0 must have the shape `shape`, so that output 0 may overwrite it. */

@@ -76,7 +76,8 @@ static void note_bytes(struct check *c, const struct node *n)
     }
 }
 
-/* The number of states before those of `storage` that begin at `first` or later. */
+/* The number of states in the list before the first state of `storage` that begins at `first` or
+ * later. */
 static int states_before(const struct check *c, enum storage storage, int64_t first)
 {
     int low = 0, high = c->states;

@@ -10,9 +10,9 @@ enum { POWER_MOST = 16 };
 
 struct builder {
     const struct formula *f;
-    const double *constant; /* per node: its value, valid if no tensor is below it */
-    const bool *varies;     /* per node: a tensor is below it */
-    const bool *risky;      /* per node: a value or slope below it may be infinite or NaN */
+    const double *constant; /* per node: its value, valid if the node does not depend on a tensor */
+    const bool *varies;     /* per node: whether the node depends on a tensor */
+    const bool *risky; /* per node: whether a value or slope in its operands may be inf or NaN */
     struct graph *g;
     struct type type;
     value tensor[FORMULA_TENSORS]; /* the values of x, y and z; in a choice they may be masked */

@@ -29,7 +29,7 @@ struct number_format {
     double largest;
     uint32_t nan;           /* the bits of a NaN */
     bool infinities;        /* false: the format has none, and the highest exponent has numbers */
-    bool saturates;         /* conversions turn numbers beyond `largest` into it, not infinity */
+    bool saturates;         /* conversions turn a number beyond `largest` into `largest` */
     const char *conversion; /* PTX instruction: "cvt.rn.f16.f32" */
 };
 

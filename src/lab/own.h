@@ -1,7 +1,7 @@
 /* own.h - a user's kernel as a rung: a CUDA file for a GPU, a C file for a CPU.
  *
- * The file has a function with the name of the ladder, whose arguments are those of struct lab_call
- * (lab.h), and comment lines that say how to launch it:
+ * The file has a function with the name of the ladder, whose parameters are the members of struct
+ * lab_call as lab.h describes, and comment lines that say how to launch the function:
  *
  *     // @blocks  (n + 255) / 256
  *     // @threads 256

@@ -58,7 +58,7 @@ double products_expected(const struct products_kind *kind, int64_t k)
 {
     static const double SQUARE = 0.4 * 0.4;
     double squares = 0;
-    /* fp32 inputs are not rounded, and neither is a result that has the type of its sums. */
+    /* fp32 inputs are not rounded. A result that has the type of its sums is not rounded either. */
     const struct {
         enum number_kind f;
         double times;

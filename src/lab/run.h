@@ -48,9 +48,9 @@ struct lab_result {
     struct judgement previous, first; /* compared with the previous and the first rung */
     double rate;                      /* useful bytes per second */
     double share;                     /* time of the ceiling / time of this rung; NAN: unknown */
-    /* log(first / this) / log(first / best), where `first` and `this` are the times of the first
-     * rung and of this one, and `best` is the time of the ceiling or, with limits, of the fastest
-     * rung within them. NAN: the first rung is not slower than `best`. */
+    /* log(first / this) / log(first / best), where `first` is the time of the first rung, `this`
+     * the time of this rung, and `best` the time of the ceiling or, with limits, of the fastest
+     * rung within the limits. NAN: the first rung is not slower than `best`. */
     double score;
     struct kernel_shape shape; /* GPU only */
     struct kernel_resources resources;

@@ -65,7 +65,7 @@ struct machine {
     int threads; /* 1 for a GPU */
     /* Set by machine_measure. */
     const char *date; /* of the last measurement */
-    bool quick;       /* all measurements were quick ones */
+    bool quick;       /* all measurements were quick */
     double others;    /* the smallest `others` of all measurements */
     struct machine_peak peak[MACHINE_PRECISIONS];
     int peaks;

@@ -24,7 +24,8 @@ enum status machine_measure_copies(struct machine_work *w);
 enum status machine_measure_device_copies(struct machine_work *w);
 /* Sets the history to the measurement in `m`. */
 void machine_start_history(struct machine *m);
-/* Raises each bandwidth to at least that of every larger copy and that of one thread. */
+/* Raises each bandwidth to at least the bandwidth of every larger copy and the bandwidth of one
+ * thread. */
 void machine_make_ceilings(struct machine *m);
 
 #endif

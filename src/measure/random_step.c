@@ -160,8 +160,8 @@ enum status random_step_feed(struct random_step *n, struct sequence *s, int part
     return ST_OK;
 }
 
-/* Feeds the inputs of a step. Micro-batches are dealt to the ranks in turn, as in training, so that
- * together the ranks train on the tokens that a single rank would have. */
+/* Feeds the inputs of a step. The ranks get micro-batches in turn, as in training, so that all
+ * ranks together train on the tokens that a single rank would train on. */
 static enum status prepare(struct random_step *n, int iteration)
 {
     const struct communicator *c = n->engine->communicator;

@@ -65,7 +65,7 @@ int64_t model_layers(const struct config_model *c)
     return model_reads(c, "n_layer") ? c->n_layer : model_def(c)->layers;
 }
 
-/* Appends parameters from ... to - 1 to the range, those with weight decay first. */
+/* Appends parameters from ... to - 1 to the range, parameters with weight decay first. */
 static void assign_offsets(struct model *m, int from, int to)
 {
     for (int decay = 1; decay >= 0; decay--)

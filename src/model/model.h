@@ -84,9 +84,10 @@ void model_init(struct model *m, const struct config_model *config, int64_t voca
                 struct arena *a);
 /* The number of the block in a parameter's name, "h.3.mlp.c_fc.weight"; -1: outside of blocks. */
 int model_parameter_layer(const struct parameter *p);
-/* Cuts the range into units: the parameters before the blocks, those of each block, and those after
- * the blocks. Offsets change: the parameters of a unit are contiguous, those with weight decay
- * first. A unit consists of `ranks` shards of equal, aligned length. */
+/* Cuts the range into units: one for the parameters before the blocks, one for the parameters of
+ * each block, and one for the parameters after the blocks. Offsets change: the parameters of a unit
+ * are contiguous, and parameters with weight decay come first. A unit consists of `ranks` shards of
+ * equal, aligned length. */
 void model_cut(struct model *m, int ranks, struct arena *a);
 /* The type of the matrix that starts at parameter i after the pass `join`. Returns the number of
  * parameters in the matrix: parameter.joined if these are contiguous, else 1. */

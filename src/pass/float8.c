@@ -21,7 +21,7 @@ struct float8 {
     const struct graph *in;
     struct graph *out;
     value *map;
-    struct quantized *quantized; /* per old value: its quantized form, created on first use */
+    struct quantized *quantized; /* per value of `in`: its quantized form, created on first use */
     value step;                  /* the input `step` in `out`, after its leaf was copied */
     int tensors;
 };

@@ -14,10 +14,11 @@ struct join {
     const struct graph *in;
     struct graph *out;
     value *map;
-    int *uses; /* per old value: number of uses */
-    /* per old node that is the first matmul of a group: the node that reads the group; else 0 */
+    int *uses; /* per value of `in`: number of uses */
+    /* per node of `in` that is the first matmul of a group: the node that reads the group; else
+     * 0 */
     int *joined_at;
-    bool *replaced; /* per old node: replaced by a joined matmul */
+    bool *replaced; /* per node of `in`: replaced by a joined matmul */
 };
 
 /* True if `v` is the result of a matmul with a transposed weight, and neither `v` nor the weight

@@ -15,9 +15,8 @@ struct precision {
     struct graph *out;
     const struct pass_options *options;
     bool full;
-    value *map; /* per old value: its new value, in the type of its producer */
-    value
-        *cast[DT_COUNT]; /* cast[t], per old value: the new value cast to type t, if it was used */
+    value *map;            /* per value of `in`: its new value, in the type of its producer */
+    value *cast[DT_COUNT]; /* cast[t], per value of `in`: its new value, cast to type t */
 };
 
 static enum dtype dtype_at(const struct precision *p, value old)
@@ -64,7 +63,7 @@ static enum dtype input_type(const struct precision *p, const struct node *n)
     return dtype_at(p, n->in[0]);
 }
 
-/* The type to which float inputs are cast, except those that stay f32. */
+/* The type to which the float inputs of `n` are cast, except inputs that stay f32. */
 static enum dtype work_type(const struct precision *p, const struct node *n)
 {
     switch (op_def(n->op)->policy) {
@@ -82,8 +81,9 @@ static enum dtype work_type(const struct precision *p, const struct node *n)
     return DT_F32;
 }
 
-/* True for gradients of parameters, which are output in f32. They are sums over rows: matmuls of
- * two activations with the first transposed, sums over leading dimensions, EMBED_GRAD. */
+/* True for gradients of parameters, whose results are f32. These gradients are sums over rows:
+ * matmuls of two activations with the first transposed, sums over leading dimensions,
+ * EMBED_GRAD. */
 static bool is_parameter_gradient(const struct graph *g, const struct node *n)
 {
     if (n->op == OP_MATMUL) return n->attr.matmul.ta && graph_type(g, n->out[0])->rank == 2;

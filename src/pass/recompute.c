@@ -38,9 +38,9 @@ enum status pass_regions(const struct graph *in, struct graph *out, const struct
 struct recompute {
     const struct graph *in;
     struct graph *out;
-    value *map;        /* per old value: its new value */
-    value *recomputed; /* per old value: its recomputed copy, created on first use */
-    bool *kept;        /* per old value of a region: it is kept for the backward pass */
+    value *map;        /* per value of `in`: its new value */
+    value *recomputed; /* per value of `in`: its recomputed copy, created on first use */
+    bool *kept;        /* per value of `in` of a region: it is kept for the backward pass */
 };
 
 static int region_of(const struct graph *g, value v)

@@ -30,9 +30,10 @@ struct units {
     struct graph *out;
     const struct pass_options *o;
     value *map;
-    int *unit_of; /* per old value that is a weight, or a view or cast of a weight: 1 + its unit */
-    int *read_in; /* per old value of a unit: 1 + the visit to which the value in `map` belongs */
-    int *now;     /* per unit: its latest visit */
+    int *
+        unit_of; /* per value of `in`: for a weight, or a view or cast of one, 1 + its unit; else 0 */
+    int *read_in;       /* per value of `in`: 1 + the visit to which its value in `map` belongs */
+    int *now;           /* per unit: its latest visit */
     int *writer, *next; /* as in shard.c */
     struct visit *visit;
     int visits, begun, started;

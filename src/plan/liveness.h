@@ -11,8 +11,8 @@ void liveness_find(struct plan *p, struct arena *scratch);
  * that of the whole unit. */
 bool is_unit(const struct plan *p, int v);
 
-/* True for an input that is placed next to other small inputs, in graph order, so that one upload
- * copies all of them. All small inputs have the same live range. */
+/* True for a small input. All small inputs are placed next to each other, in graph order, so that
+ * one upload copies all of them, and they have the same live range. */
 bool is_small_input(const struct plan *p, int v);
 
 #endif

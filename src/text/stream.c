@@ -182,7 +182,7 @@ enum status stream_run(const struct stream *s)
     r.place = HEAP_NEW(struct place, r.places);
     pthread_mutex_init(&r.lock, NULL);
     pthread_cond_init(&r.changed, NULL);
-    /* This thread works too; if no other thread can be started, it does all the work. */
+    /* The calling thread works, too; if no other thread can be started, it does all the work. */
     while (started < threads - 1 && !pthread_create(&thread[started], NULL, work, &r)) started++;
     work(&r);
     for (int64_t i = 0; i < started; i++) pthread_join(thread[i], NULL);

@@ -68,7 +68,7 @@ struct launch_run {
     int from; /* from this amount of work on, starting costs nothing (launch_from); -1: none */
 };
 
-/* The kernel for a GPU, and the one for a CPU; each list ends with a rung without a name. */
+/* The kernel for a GPU and the kernel for a CPU; each list ends with a rung without a name. */
 extern const struct lab_rung launch_gpu_kernels[], launch_cpu_kernels[];
 
 /* Runs all measurements. ST_NUMERIC: a result is wrong. ST_INTERRUPTED: Ctrl-C came before every
