@@ -39,8 +39,7 @@ static const char SLOW[] = "it takes seconds; smaller cases do it";
 #include "check/cases_rows.h"
 
 /* Row lengths such as 7, 17, 33, 65, 129 are odd on purpose: they are not multiples of vectors of 2
- * to 16 elements. Cases named large are large enough for kernels that divide work between
- * threads. */
+ * to 16 elements. The cases named large are for kernels that divide work between threads. */
 static const struct op_case cases[] = {
     {OP_FILL, "small", .attr = {.constant = {1.25}}, .given = TYPE(3,7)},
     {OP_FILL, "large", .attr = {.constant = {-3}}, .given = TYPE(257,513)},

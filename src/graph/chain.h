@@ -23,7 +23,8 @@ struct chain_step {
     enum op op;
     union attr attr;
     struct chain_operand operand[2]; /* of DROPOUT: the tensor, and the input `step` */
-    enum dtype to;                   /* CAST: the type of the result; not used by other steps */
+    enum dtype
+        to; /* of CAST: the type of the result. Other results have the type of the operands. */
 };
 
 /* Input 0 must have the shape `shape`, so that output 0 may overwrite it. */

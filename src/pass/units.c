@@ -2,8 +2,8 @@
  * "ZeRO", SC 2020, section 5, P_os+g+p; Zhao et al., "PyTorch FSDP", VLDB 2023).
  *
  * A visit is a sequence of nodes that read weights of one unit and of no other. Before each visit,
- * the weights of the unit are gathered from the shards of all ranks, so no unit stays in memory
- * longer than its visit. The gather starts when the visit before begins or, without overlap, right
+ * the weights of the unit are gathered from the shards of all ranks, so no unit need stay in memory
+ * after its visit. The gather starts when the visit before begins or, without overlap, right
  * before its own visit. The gradients of a unit are summed into the shards when all of them are
  * written; the graph awaits a sum before the next sum starts. The graphs of the ranks differ only
  * in the places of the shards, so all ranks start their collectives in the same order. */
@@ -30,10 +30,9 @@ struct units {
     struct graph *out;
     const struct pass_options *o;
     value *map;
-    int *
-        unit_of; /* per value of `in`: for a weight, or a view or cast of one, 1 + its unit; else 0 */
-    int *read_in;       /* per value of `in`: 1 + the visit to which its value in `map` belongs */
-    int *now;           /* per unit: its latest visit */
+    int *unit_of; /* per value of `in`: 1 + the unit of a weight, or of its view or cast; else 0 */
+    int *read_in; /* per value of `in`: 1 + the visit to which its value in `map` belongs */
+    int *now;     /* per unit: its latest visit */
     int *writer, *next; /* as in shard.c */
     struct visit *visit;
     int visits, begun, started;
