@@ -1,9 +1,9 @@
 /* bench_attention.h - times attention alone, forward and backward: slow attention at each rung and
  * flash attention, for several lengths, head sizes and masks.
  *
- * Each variant is a graph as training runs it: packed q, k, v (B,T,(H+2KV)D) as input,
- * attention or its expansion, and the gradient of q, k, v. B x T is constant, so the work grows
- * with T. The variants of a shape are sampled in turn. */
+ * Each variant is a graph as training runs it: packed q, k, v (B,T,(H+2KV)D) as input, attention or
+ * its expansion, and the gradient of q, k, v. B x T is constant, so the work grows with T. The
+ * variants of a shape are sampled in turn. */
 #ifndef BENCH_BENCH_ATTENTION_H
 #define BENCH_BENCH_ATTENTION_H
 

@@ -20,8 +20,8 @@ enum fill {
      * by x. */
     FILL_SPIKED,
     /* Packed q, k, v with heads of |x| columns. Some scores are minus infinity in float: for x > 0
-     * the scores of the last 200 keys, for x < 0 the scores of all keys except ten in the
-     * middle. */
+     * the scores of the last 200 keys, but never of key 0; for x < 0 the scores of all keys except
+     * ten in the middle. */
     FILL_SUNK,
     FILL_LEARNED,  /* standard normal, plus 12 in column x */
     FILL_CONSTANT, /* every element is x */

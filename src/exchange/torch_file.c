@@ -18,7 +18,7 @@ static const char pickle_name[] = "/data.pkl";
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Fails for a file of PyTorch before 1.6: a sequence of pickles, of which the first is a number. */
+/* Fails for a file that begins with a pickle: PyTorch before 1.6 wrote a sequence of pickles. */
 static enum status check_not_legacy(const char *path)
 {
     char begin = 0;

@@ -1,9 +1,9 @@
 /* graph.h - a computation: nodes in a valid execution order, and their values.
  *
  * Nodes are only appended, and a node after the producers of its inputs, so the array is
- * topologically ordered. The first
- * failure while a graph is built is stored in g->st and later calls do nothing, so code that builds
- * a graph needs no checks; its caller calls graph_status. Everything lives in the arena. */
+ * topologically ordered. The first failure while a graph is built is stored in g->st and later
+ * calls do nothing, so code that builds a graph needs no checks; its caller calls graph_status.
+ * Everything lives in the arena. */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
@@ -62,9 +62,9 @@ void graph_init(struct graph *g, struct arena *a);
 /* The first failure while the graph was built, with its message; ST_OK if none. */
 enum status graph_status(const struct graph *g);
 
-/* Appends a node and returns its output 0; graph_out returns its other outputs. An output
- * of more than VALUE_BYTES_MOST bytes is the failure ST_MEMORY. `given` may be NULL if the shape
- * rule does not need it. */
+/* Appends a node and returns its output 0; graph_out returns its other outputs. An output of more
+ * than VALUE_BYTES_MOST bytes is the failure ST_MEMORY. `given` may be NULL if the shape rule does
+ * not need it. */
 value graph_add(struct graph *g, enum op op, const union attr *attr, int n_in, const value *in,
                 const struct type *given);
 /* Appends a copy of node `n` of another graph, with the same phase, layer and scope. `map` gives

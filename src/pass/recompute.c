@@ -3,10 +3,9 @@
  * The pass `regions` marks regions in the graph that the model built: a GELU (or SwiGLU) and the
  * matmul that reads its result, or a number of consecutive blocks. Values of a region that nodes
  * outside of the region read in the forward pass are kept. Every other value of a region that the
- * backward pass reads
- * is recomputed from the kept values, once, just before its first use, so only kept values outlive
- * the forward pass. The same operators on the same numbers give the same bits; dropout generates
- * its masks from the same counters. */
+ * backward pass reads is recomputed from the kept values, once, just before its first use, so only
+ * kept values outlive the forward pass. The same operators on the same numbers give the same bits;
+ * dropout generates its masks from the same counters. */
 #include "pass/pass.h"
 
 /* The region of `n`: a GELU or SwiGLU starts a region, and the nodes that read its result belong to

@@ -3,10 +3,10 @@
  *
  * A visit is a sequence of nodes that read weights of one unit and of no other. Before each visit,
  * the weights of the unit are gathered from the shards of all ranks, so no unit need stay in memory
- * after its visit. The gather starts when the visit before begins or, without overlap, right
- * before its own visit. The gradients of a unit are summed into the shards when all of them are
- * written; the graph awaits a sum before the next sum starts. The graphs of the ranks differ only
- * in the places of the shards, so all ranks start their collectives in the same order. */
+ * after its visit. The gather starts when the visit before begins or, without overlap, right before
+ * its own visit. The gradients of a unit are summed into the shards when all of them are written;
+ * the graph awaits a sum before the next sum starts. The graphs of the ranks differ only in the
+ * places of the shards, so all ranks start their collectives in the same order. */
 #include "graph/build.h"
 #include "pass/pass.h"
 

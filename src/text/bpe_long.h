@@ -5,8 +5,7 @@
  * search goes from left to right and takes the longest token that matches. If this token cannot
  * follow the token before it, the search tries shorter tokens. If none can follow, the search
  * removes the last token and never comes to the place after that token again. The idea is from the
- * crate `bpe` of GitHub's rust-gems
- * (https://github.com/github/rust-gems/tree/main/crates/bpe). */
+ * crate `bpe` of GitHub's rust-gems (https://github.com/github/rust-gems/tree/main/crates/bpe). */
 #ifndef TEXT_BPE_LONG_H
 #define TEXT_BPE_LONG_H
 

@@ -3,8 +3,8 @@
  *
  * The limits are those of "Technical Specifications per Compute Capability" in the CUDA C++
  * Programming Guide; cuda_occupancy.h of the CUDA toolkit describes the allocation. An SM has four
- * parts with a quarter of the registers each; a warp gets registers of one part, in units of 256.
- * A block gets shared memory in units of 128 bytes (256 before compute capability 8.0). From 8.0 on
+ * parts with a quarter of the registers each; a warp gets registers of one part, in units of 256. A
+ * block gets shared memory in units of 128 bytes (256 before compute capability 8.0). From 8.0 on
  * the system reserves 1 KiB more for each block. L1 and shared memory are assumed to be split so
  * that shared memory is as large as possible (carveout). */
 #ifndef TUNING_OCCUPANCY_H

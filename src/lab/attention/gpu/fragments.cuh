@@ -4,9 +4,8 @@
  * An mma.sync adds products of 16 queries and 8 keys over 16 elements of the head. The scores of 16
  * keys, packed to bf16, have exactly the layout of the left operand of the second product, so
  * probabilities stay in registers. A tile in shared memory has rows of 128 bytes; the chunks of 16
- * bytes of a row are
- * swizzled, so that ldmatrix reads without bank conflicts. The transposed form of ldmatrix reads
- * values as the right operand. */
+ * bytes of a row are swizzled, so that ldmatrix reads without bank conflicts. The transposed form
+ * of ldmatrix reads values as the right operand. */
 #pragma once
 #include "lab/attention/gpu/heads.cuh"
 #include "mma.cuh"

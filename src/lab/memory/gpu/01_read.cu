@@ -4,8 +4,8 @@
  * per SM, more than bandwidth times latency of any level. A working set that fits into L1 is served
  * by L1, a larger set by L2 or memory. With PAST_L1 the loads bypass L1, so a set that all blocks
  * share is served by L2 alone. With PAST_L1 each block also begins at another place of the set;
- * otherwise L2 could serve several SMs with one load of a line.
- * The sum is exact, so the host can check it. */
+ * otherwise L2 could serve several SMs with one load of a line. The sum is exact, so the host can
+ * check it. */
 #include "device.cuh"
 
 #define TIMES 4

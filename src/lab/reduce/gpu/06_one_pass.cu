@@ -3,8 +3,8 @@
  * Atomic additions come in any order, so the last digits of the sum differ from run to run. Here
  * each block stores its sum and increments a counter. The block that increments the counter last
  * knows that all blocks have stored their sums, and adds the sums in the order of the blocks. So
- * every run gives the
- * same bits, nothing has to be set to zero before a call, and one kernel launch still suffices. */
+ * every run gives the same bits, nothing has to be set to zero before a call, and one kernel launch
+ * still suffices. */
 #include "device.cuh"
 
 #define TIMES 4
