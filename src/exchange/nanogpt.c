@@ -190,7 +190,7 @@ static enum status add_states(struct exchange_model *m, const struct pickle_valu
     return ST_OK;
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the checkpoint --------------------------------------------------------------------------- */
 
 static enum status read_root(struct exchange_model *m, const struct pickle_value *root,
                              struct arena *a)

@@ -166,7 +166,7 @@ static void put_optimizer(struct writing *x)
     torch_end(&x->w);
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the checkpoint --------------------------------------------------------------------------- */
 
 static void put_args(struct writing *x)
 {

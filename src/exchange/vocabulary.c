@@ -69,7 +69,7 @@ static bool open_characters(const char *folder, struct vocabulary *ret, struct a
     return is;
 }
 
-/* --- any -------------------------------------------------------------------------------------- */
+/* --- any model -------------------------------------------------------------------------------- */
 
 /* Whether a token table has GPT-2's size; it may have padding rows. */
 static bool is_gpt2(int64_t vocab)

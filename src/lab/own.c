@@ -135,7 +135,7 @@ enum status lab_own_read(struct lab_own *o, const struct lab_ladder *l, bool gpu
     return read_lines(o, gpu, a);
 }
 
-/* --- its values ------------------------------------------------------------------------------- */
+/* --- values of the formulas ------------------------------------------------------------------- */
 
 static enum status value_of(const struct lab_own *o, const struct lab_own_line *l, int i,
                             const struct lab_problem *p, const char *name, int64_t least,

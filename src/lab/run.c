@@ -201,7 +201,7 @@ static void count_all(struct running *r)
     }
 }
 
-/* --- what follows from the times -------------------------------------------------------------- */
+/* --- scores and explanations ------------------------------------------------------------------ */
 
 static double least_ms(const struct running *r)
 {

@@ -37,7 +37,7 @@ struct units {
     struct visit *visit;
     int visits, begun, started;
     struct sum *sum; /* of each unit */
-    int awaited;     /* the unit whose sum was started and not awaited yet; -1: none */
+    int awaited;     /* the unit whose sum has started and is not awaited yet; -1: none */
     int64_t used;    /* elements of STORAGE_UNIT that have been given out */
 };
 
@@ -60,7 +60,7 @@ static int64_t new_place(struct units *u, int unit)
     return at;
 }
 
-/* --- what is there ---------------------------------------------------------------------------- */
+/* --- weights, visits and gradients of the graph ----------------------------------------------- */
 
 static void find_weights(struct units *u)
 {

@@ -112,7 +112,7 @@ static void fill_once(struct bpe_long *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* --- walking ---------------------------------------------------------------------------------- */
+/* --- the search ------------------------------------------------------------------------------- */
 
 struct walking {
     uint8_t *left; /* a bit for each place: the search has removed a token that ended there */

@@ -19,7 +19,7 @@ struct transcoding {
     bool begun; /* an id was written, so the next id needs a blank before it */
 };
 
-/* --- in and out ------------------------------------------------------------------------------- */
+/* --- input and output ------------------------------------------------------------------------- */
 
 static enum status read_some(void *user, char *ret, int64_t most, int64_t *ret_bytes)
 {

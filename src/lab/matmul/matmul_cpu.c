@@ -27,7 +27,7 @@ static const char *too_slow(const struct lab_problem *p)
                                  : NULL;
 }
 
-/* --- bytes that move between L1 and what is below it ------------------------------------------ */
+/* --- bytes that move between L1 and L2 -------------------------------------------------------- */
 
 /* The bytes are counted from the loops. The count assumes that L1 keeps only the data that one pass
  * of the innermost loop uses again, or the tile that the rung is designed to keep in L1. A walk

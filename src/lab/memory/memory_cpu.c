@@ -255,7 +255,7 @@ static enum status measure_latency(struct work *w, int at)
     return ST_OK;
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- all measurements ------------------------------------------------------------------------- */
 
 static void read_caches(struct memory_run *r, struct arena *a)
 {
@@ -325,7 +325,8 @@ static void name_curves(struct memory_run *r)
         r->curve[r->curves].name = one[i], r->curve[r->curves++].units = 1;
 }
 
-/* The share of the time: what is left is as the limit plans it, later as the sizes so far took. */
+/* Reports the share of the time that has passed. The time that is left is estimated from the limit
+ * and, after the first sizes, from the time that the sizes so far took. */
 static void tell(const struct work *w, int at, double part, const char *what)
 {
     const struct memory_options *o = w->r->options;

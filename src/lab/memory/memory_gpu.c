@@ -461,7 +461,7 @@ static enum status measure_shared(struct work *w)
     return ST_OK;
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- all measurements ------------------------------------------------------------------------- */
 
 static enum status add_kernels(struct work *w)
 {
