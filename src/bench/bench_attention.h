@@ -81,8 +81,7 @@ struct attention_cell {
      * for the fastest itself. `fastest`: this is the fastest of several variants. */
     struct verdict order;
     bool fastest;
-    /* Useful FLOPs: forward 4 B H D T^2, half of that if causal; the backward pass 2.5 times
-     * that. */
+    /* Useful FLOPs. Forward: 4 B H D T^2, half of that if causal. Backward: 2.5 times forward. */
     double forward_flops, backward_flops;
     /* SM clock of a GPU: the mean during the samples of this shape if `clock_sampled`, else the
      * nominal clock. 0: unknown. */
