@@ -81,7 +81,8 @@ int64_t attention_input_bytes(const struct attention_cell *c)
     return c->B * c->T * columns * dtype_size(attention_dtype(c->precision));
 }
 
-/* True if the cell's variant fits with this B and T; false also if no plan can be built. */
+/* True if the plan of the cell's variant with this B and T fits in memory; false if it does not fit
+ * or no plan can be built. */
 static bool fits(const struct attention_cell *c, int64_t B, int64_t T, const struct target *target,
                  int copies, int64_t memory_limit)
 {

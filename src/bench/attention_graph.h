@@ -13,13 +13,13 @@ int64_t attention_packed_columns(const struct attention_cell *c);
 /* Builds attention of the cell's variant and shape, forward and backward. The inputs are "qkv"
  * (B,T,(H+2KV)D), "dy" (B,T,HD) and "step"; the outputs are "y" and "dqkv". */
 enum status attention_graph(const struct attention_cell *c, struct graph *g, struct arena *a);
-/* The bytes of qkv and dy together. */
+/* The bytes of the inputs "qkv" and "dy" together. */
 int64_t attention_input_bytes(const struct attention_cell *c);
 
-/* Says which shape fits in `memory_limit` bytes together with `copies` copies of the inputs: "a
- * batch of 5 is the largest that fits" at this T; "not even one sequence fits; T 512 would" (the
- * largest of T / 2, T / 4 ...); "not even one sequence of one token fits". Builds plans for several
- * shapes. */
+/* Says which shape fits in `memory_limit` bytes together with `copies` copies of the inputs. The
+ * texts: "a batch of 5 is the largest that fits" (at this T), "not even one sequence fits; T 512
+ * would" (the largest of T / 2, T / 4 ... that fits), or "not even one sequence of one token fits".
+ * Builds plans for several shapes. */
 const char *attention_fit_words(const struct attention_cell *c, const struct target *target,
                                 int copies, int64_t memory_limit, struct arena *a);
 

@@ -27,7 +27,8 @@ struct trial {
     struct plan plan;
     bool planned;
     bool turned; /* the backward pass has begun */
-    /* Set if each pass is a single kernel that can be repeated on the same bytes. */
+    /* The kernels of the forward and the backward pass, if each pass is a single kernel that can be
+     * repeated on the same bytes; else NULL. */
     const struct step *step[2];
     struct stopwatch watch[2];
     struct length *length;
@@ -51,7 +52,7 @@ struct length {
     struct arena arena;
 };
 
-/* Sets the shape of a cell except its length. */
+/* Sets the shape of a cell except its length and batch. */
 static void set_heads(struct attention_cell *c, const struct attention_options *o, int size)
 {
     c->D = o->head_size[size];
@@ -65,7 +66,8 @@ static enum status repeat(void *user, int)
     return s->kernel->run(&s->call);
 }
 
-/* Finds the two kernels of flash attention, forward and backward; neither overwrites its inputs. */
+/* Finds the two kernels of flash attention, forward and backward. They do not overwrite their
+ * inputs, so each can be repeated. */
 static void find_steps(struct length *l, struct trial *t)
 {
     int n = 0;
@@ -138,7 +140,8 @@ static enum status make_stock(const struct attention_options *o, int size, enum 
     return make_normals(dtype, o->tokens * c.H * c.D, 1, &s->dy, &s->dy_bytes, a);
 }
 
-/* Copies the inputs within the device before every run, because the plan reuses their bytes. */
+/* Copies the inputs to the plan's memory before every run, because the plan reuses their bytes. The
+ * copy stays within the device. */
 static enum status feed(struct trial *t)
 {
     const struct length *l = t->length;
@@ -186,8 +189,9 @@ static double pairs_of(const struct attention_cell *c)
     return (double)c->B * (double)c->T * (double)c->T / (c->causal ? 2 : 1);
 }
 
-/* A cell is skipped unless a warm-up run and a timed run fit in the time of its length or take a
- * small part of the total. Otherwise slow variants would leave no time for the longest lengths. */
+/* A cell is skipped unless a warm-up run and a timed run fit in the time for its length, or take
+ * only a small part of the time of the whole job. Otherwise slow variants would leave no time for
+ * the longest lengths. */
 static const char *reason_of_time(const struct attention_options *o, double ms, double budget_ms,
                                   struct arena *a)
 {
@@ -216,7 +220,7 @@ struct report {
     double share;                      /* fraction of this shape that is done; never decreases */
     const struct attention_cell *cell; /* the first of the shape */
     struct gauge *gauge;               /* telemetry of the device; NULL: not available */
-    bool stopped;                      /* Ctrl-C left cells out */
+    bool stopped;                      /* Ctrl-C came before all cells had run */
 };
 
 static void show(void *user, double done_ms, double expected)
@@ -228,7 +232,8 @@ static void show(void *user, double done_ms, double expected)
     if (r->o->each) r->o->each(r->o->user, done, r->all, r->cell);
 }
 
-/* Starts telemetry with the first sample; during warm-up the device waits for the compiler. */
+/* Starts telemetry only with the first sample, because during warm-up the device waits for the
+ * compiler. */
 static void progress(void *user, double done_ms, double expected)
 {
     struct report *r = user;
@@ -359,8 +364,8 @@ static enum status time_trials(struct length *l, double budget_ms, struct report
     }
 }
 
-/* Why the cell does not fit, and which shape would; NULL: it fits. Memory must also hold a copy of
- * the inputs and, on a CPU unless the user set a limit, the source of that copy. */
+/* Why the cell does not fit, and which shape would fit; NULL: the cell fits. Memory must also hold
+ * a copy of the inputs and, on a CPU if the user set no limit, the source of that copy. */
 static const char *reason_of_memory(const struct length *l, const struct attention_cell *c,
                                     struct arena *a)
 {
@@ -437,13 +442,14 @@ static enum status run_one(struct report *r, struct attention_cell *cell,
     return ST_OK;
 }
 
-/* The weight of a length when the remaining time is divided: a minimum plus the length. */
+/* The weight of a length when the remaining time is divided among the lengths: a minimum plus the
+ * length. */
 static double weight(const struct attention_options *o, int i)
 {
     return (double)o->length[i] + (double)o->length[o->lengths - 1] / 8;
 }
 
-/* Marks cells as left out after Ctrl-C; cells with a reason keep it. */
+/* After Ctrl-C, sets the reason of each cell that has no reason and was not run. */
 static void leave_out(const struct attention_options *o, struct attention_cell *cell)
 {
     for (int w = 0; w < ATTENTION_VARIANTS; w++) {

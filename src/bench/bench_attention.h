@@ -1,8 +1,8 @@
 /* bench_attention.h - times attention alone, forward and backward: slow attention at each rung and
  * flash attention, for several lengths, head sizes and masks.
  *
- * Each variant is the graph that training runs: packed q, k, v (B,T,(H+2KV)D) as input, attention
- * or its expansion, and the gradient of q, k, v. B x T is constant, so the work grows with T. The
+ * Each variant is a graph as training runs it: packed q, k, v (B,T,(H+2KV)D) as input, attention or
+ * its expansion, and the gradient of q, k, v. B x T is constant, so the work grows with T. The
  * variants of a shape are sampled in turn. */
 #ifndef BENCH_BENCH_ATTENTION_H
 #define BENCH_BENCH_ATTENTION_H
@@ -53,7 +53,8 @@ struct attention_options {
     bool check;    /* compute errors against double precision */
     /* Time for all cells. Slow cells get fewer samples; cells that are too slow are skipped. */
     double limit_ms;
-    /* Time of the whole job. A cell that takes a small part of it is never skipped; 0: limit_ms. */
+    /* Time limit of the whole job. A cell that needs only a small part of this time is never
+     * skipped; 0: limit_ms. */
     double all_ms;
     /* ATTENTION_VARIANTS cells, same heads and shorter length, to predict times; may be NULL. */
     const struct attention_cell *before;
@@ -80,7 +81,7 @@ struct attention_cell {
      * for the fastest itself. `fastest`: this is the fastest of several variants. */
     struct verdict order;
     bool fastest;
-    /* Useful FLOPs: forward 4 B H D T^2, half of that if causal; backward 2.5 times as many. */
+    /* Useful FLOPs. Forward: 4 B H D T^2, half of that if causal. Backward: 2.5 times forward. */
     double forward_flops, backward_flops;
     /* SM clock of a GPU: the mean during the samples of this shape if `clock_sampled`, else the
      * nominal clock. 0: unknown. */
@@ -91,20 +92,22 @@ struct attention_cell {
 };
 
 /* Returns *ret_cells cells in `a`: one for each head size, mask, length, type and variant, in this
- * order. A cell that was not requested has this reason. Returns ST_INTERRUPTED if Ctrl-C
- * (base/interrupt.h) left cells out: all cells are still valid, and the reason of those says so. */
+ * order. The reason of a cell that was not requested says so. Returns ST_INTERRUPTED if Ctrl-C
+ * (base/interrupt.h) came before all cells had run: all cells are still valid, and the reason of
+ * the cells that did not run says so. */
 enum status bench_attention_run(const struct attention_options *o, struct attention_cell **ret_cell,
                                 int *ret_cells, struct arena *a);
 
-/* "fastest", or the verdict beside the fastest; NULL: the cell was not compared. */
+/* "fastest", or the verdict on the cell compared with the fastest; NULL: not compared. */
 const char *attention_order_words(const struct attention_cell *c);
 
 enum { ATTENTION_TILE = 128 };
 /* The tiles of 128 x 128 scores, in all heads and sequences, that are not fully masked. */
 double attention_tiles(const struct attention_cell *c);
-/* Lower bound of the time of attention in ms, forward (0) or backward (1): the longer of its FLOPs
- * at the measured matmul peak of its type, and its bytes at copy bandwidth (on a GPU that of large
- * copies). Bytes: q, k, v, y, and backward dy, dq, dk and dv, each once. 0: unknown peak. */
+/* Lower bound of the time of attention in ms, forward (backward = 0) or backward (1): the longer of
+ * the time of its FLOPs at the measured matmul peak of its type and the time of its bytes at copy
+ * bandwidth (on a GPU the bandwidth of large copies). The bytes are those of q, k, v, y, and
+ * backward also dy, dq, dk and dv, each once. 0: the peak is unknown. */
 double attention_bound_ms(const struct attention_cell *c, const struct machine *m, int backward);
 
 #endif

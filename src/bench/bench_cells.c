@@ -68,7 +68,7 @@ enum bench_line bench_line_of_loss(unsigned of)
 
 /* --- whether it fits -------------------------------------------------------------------------- */
 
-/* The bytes of all ranks on this machine. */
+/* The bytes that a program needs for all ranks on this machine. */
 static int64_t bytes_of(const struct program *p)
 {
     return program_bytes(p) * communicator_local_ranks(p->config->ranks.count);
@@ -92,7 +92,7 @@ struct need {
     int64_t bytes;
     const char *reason; /* why the lines cannot run; NULL: they can */
     double flops;       /* of one run of all lines */
-    bool room;          /* the reason is memory */
+    bool room;          /* the reason is that memory does not suffice */
     char work[HASH_HEX];
 };
 
@@ -159,7 +159,7 @@ static enum status plan_cell(struct bench_cell *c, int64_t room, bool limited, d
         if (!rest) break;
         TRY(plan_lines(c, rest, room, limited, &n, a));
     }
-    if (n.reason) { /* no line fits: report the reason of all lines together */
+    if (n.reason) { /* no line fits: the reason is that of all lines together */
         c->refused = 0;
         c->reason = first.reason;
         c->bytes = first.bytes;
@@ -202,7 +202,8 @@ static double step_work(const struct running *r)
     return r->work / (r->cell->warmup + r->cell->steps);
 }
 
-/* The backend reports the sum since opening, so the setup of the first step is a difference. */
+/* The backend reports the setup time since the engine was opened, so the setup of the first step is
+ * a difference. */
 static void note_start(struct running *r, int which, int64_t start)
 {
     struct bench_start *s = &r->cell->start[which];
@@ -215,7 +216,7 @@ static void note_start(struct running *r, int which, int64_t start)
     s->setup.choose_ms -= before->choose_ms;
 }
 
-/* Runs one step; `at` is the number of the sample, -1: warm-up. */
+/* Runs one step; `at` is the number of the sample, or -1 for a warm-up. */
 static enum status run_step(struct running_all *all, struct running *r, int at)
 {
     double ms[BENCH_LINES] = {0};
@@ -244,7 +245,8 @@ static void close_cell(struct running *r)
     r->engine = NULL;
 }
 
-/* Captured graphs and libraries may use up the memory in a step; the cell then gets a reason. */
+/* Runs one step. Captured graphs and libraries may use up the memory during the step; then the cell
+ * gets a reason. */
 static enum status step_or_reason(struct running_all *all, struct running *r, int at)
 {
     enum status st = run_step(all, r, at);
@@ -254,7 +256,8 @@ static enum status step_or_reason(struct running_all *all, struct running *r, in
     return ST_OK;
 }
 
-/* If the engine cannot be opened, the cell gets a reason: the plans do not count all memory. */
+/* Opens the engine of a cell. If that fails, the cell gets a reason: libraries need memory that the
+ * plans do not count. */
 static enum status open_cell(struct running_all *all, struct running *r)
 {
     if (r->engine || r->cell->reason || interrupt_noted()) return ST_OK;
@@ -284,7 +287,7 @@ static enum status sample_until(struct running_all *all, struct running *r, int 
 {
     while (r->taken < to && can_step(r)) {
         TRY(step_or_reason(all, r, r->taken));
-        if (r->engine) r->taken++; /* else memory ran out */
+        if (r->engine) r->taken++; /* no engine: memory ran out */
     }
     return ST_OK;
 }
@@ -381,7 +384,8 @@ static enum status run_cells(struct running_all *all, struct bench_cell *cell, i
         add_running(all, &cell[i], flops);
         sum += cell[i].bytes;
     }
-    /* Leaves a reserve, on a GPU for the kernels and captured graphs of all open cells. */
+    /* Leaves a part of the memory free, on a GPU for the kernels and captured graphs of all
+     * cells. */
     int64_t share = device.backend->host_memory ? room / 10 * 9 : room / 4 * 3;
     bool together = room < 0 || sum <= share;
     enum bench_order order = order_of(all, device.backend->host_memory, together);
@@ -401,8 +405,8 @@ double bench_line_tokens(const struct bench_cell *c, enum bench_line line)
     return (double)c->tokens / (line == BENCH_STEP ? 1 : micro_steps);
 }
 
-/* The samples of a line as input of the judge. Threads, instruction set and device are added to
- * the hash of the work, which does not cover them; inference has no hash. */
+/* The samples of a line as input of the judge. Threads, instruction set and device are added to the
+ * hash of the work, because the hash does not cover them. BENCH_INFERENCE has no hash. */
 static struct timed timed_of(const struct bench_cell *c, enum bench_line line,
                              enum bench_order order, struct arena *a)
 {

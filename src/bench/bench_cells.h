@@ -2,9 +2,9 @@
  *
  * A cell is a configuration; its lines are the timed parts of its step. A step gives one sample per
  * line: the time by the host clock from the launch of the part until the device is done, without
- * feeding inputs. With replay=true each part is a separate graph, which its second run captures, so
- * use at least two warm-up steps. Clock drift favors no cell: cells are sampled in rounds, or each
- * runs twice, the second time in reverse order. */
+ * feeding inputs. With replay=true each part is a separate graph that is captured by the part's
+ * second run, so use at least two warm-up steps. So that clock drift favors no cell, the cells are
+ * sampled in rounds, or all cells run one after another and then again in reverse order. */
 #ifndef BENCH_BENCH_CELLS_H
 #define BENCH_BENCH_CELLS_H
 
@@ -44,7 +44,8 @@ enum bench_order {
 /* "auto", "rounds", "twice", "once" */
 const char *bench_order_name(enum bench_order order);
 
-/* The time before the second step. `setup`: time for making kernels ready; zero on a CPU. */
+/* A part of the time before the second step. `setup`: the time in it for making kernels ready; zero
+ * on a CPU. */
 struct bench_start {
     double ms;
     struct kernel_setup setup;
@@ -69,7 +70,7 @@ struct bench_cell {
         struct stats ms;      /* of the runs after the warm-up */
         const char *reason;   /* why the line was refused */
         int64_t needs_bytes;  /* of a refused line: the memory of plans that include it */
-        double *all_ms;       /* per run, with the first warm-up, in the arena */
+        double *all_ms;       /* per run, warm-up included, in the arena */
         const double *series; /* the part of all_ms after the warm-up, summarized by `ms` */
     } line[BENCH_LINES];
     int runs;
@@ -90,17 +91,20 @@ struct bench_options {
 };
 
 /* Skips a cell, with a reason, if it needs a feature that the device lacks or more memory than
- * there is, which may show only in a step. If not all lines fit, a cell runs without update and
- * step, or else only inference. After Ctrl-C (base/interrupt.h) no step begins: cells have their
- * samples so far, or a reason. All cells use the same device. ret_order may be NULL. */
+ * there is; missing memory may show only in a step. If not all lines fit, a cell runs without
+ * update and step, or else only inference. After Ctrl-C (base/interrupt.h) no step begins: a cell
+ * has the samples taken so far, or a reason. All cells use the same device. ret_order may be
+ * NULL. */
 enum status bench_cells_run(const struct bench_options *o, struct bench_cell *cell, int cells,
                             enum bench_order *ret_order, struct arena *a);
 
-/* Tokens of a line: a step has the tokens of all its micro-steps, other lines those of one. */
+/* Tokens that a line processes: for BENCH_STEP the tokens of all micro-steps, for other lines the
+ * tokens of one micro-step. */
 double bench_line_tokens(const struct bench_cell *c, enum bench_line line);
 /* Compares the speed of a line in two cells of a bench_cells_run that returned `order`: by pairs of
- * one round, else by two series; per token, but BENCH_UPDATE per update. JUDGED_NOT if a cell has
- * no samples, or a mean that is not above zero, which is possible for BENCH_DIFFERENCE. */
+ * samples of the same round if there were rounds, else by two series of samples. The speed is per
+ * token, but per update for BENCH_UPDATE. JUDGED_NOT if a cell has no samples, or a mean that is
+ * not above zero, which is possible for BENCH_DIFFERENCE. */
 struct judgement bench_cells_judge(const struct bench_cell *first, const struct bench_cell *second,
                                    enum bench_line line, enum bench_order order);
 

@@ -16,7 +16,7 @@ void bench_engine_close(struct bench_engine *b);
 void bench_engine_setup(const struct bench_engine *b, struct kernel_setup *ret);
 /* Runs each line once and returns the milliseconds of each. */
 enum status bench_engine_step(struct bench_engine *b, double ret_ms[BENCH_LINES]);
-/* The loss of the last step, from the line bench_line_of_loss; 0: none. */
+/* The loss in the last step of the line that bench_line_of_loss chooses; 0: none. */
 double bench_engine_loss(const struct bench_engine *b);
 
 #endif

@@ -27,7 +27,8 @@ struct bench_grid {
     int warmup[BENCH_WARMUPS], warmups;
     int steps;
     unsigned lines; /* 1 << BENCH_FORWARD ... */
-    /* The vocabulary if a cell's keys differ from its subject's; NULL: vocab_size or subject's. */
+    /* Returns the vocabulary of a cell whose keys differ from its subject's. NULL: the cell has
+     * vocab_size tokens or, if that is 0, its subject's vocabulary. */
     enum status (*vocabulary)(const struct bench_grid *g, const struct config *c, int64_t *ret,
                               struct arena *a);
     int64_t vocab; /* the vocabulary that the user requested, for `vocabulary`; 0: none */
@@ -44,11 +45,12 @@ bool bench_is_list(const char *word);
 enum status bench_add_axis(struct bench_grid *g, const char *word, struct arena *a);
 /* Reads "0,1,2,5" into g->warmup. */
 enum status bench_read_warmups(struct bench_grid *g, const char *words);
-/* Reads "forward,step"; an unknown word is ST_USAGE, and the message lists the valid ones. */
+/* Reads "forward,step"; an unknown word is ST_USAGE, and the message lists the valid words. */
 enum status bench_read_lines(unsigned *ret_lines, const char *words);
 
 /* Makes the cross product of all lists; subjects vary slowest, warm-ups fastest. An invalid value
- * is an error, as on the command line; an unsupported value becomes the cell's reason. */
+ * is an error, as on the command line. A value that the device does not support is no error: the
+ * cell gets a reason. */
 enum status bench_grid_cells(const struct bench_grid *g, struct bench_cell **ret_cell,
                              int *ret_cells, struct arena *a);
 struct bench_place bench_grid_place(const struct bench_grid *g, int cell);

@@ -13,7 +13,7 @@
 enum { LEAST = 3, WARMUP = 3, ROWS_MOST = 16, COPIES_MOST = 64 };
 static const double DEVICE_SAMPLE_MS = 2; /* long compared with the launch of a captured graph */
 
-/* Reference rows, which are plain loops on one thread, are not timed if they would take long. */
+/* A reference row, which is a plain loop on one thread, is not timed if it would take too long. */
 static const double REFERENCE_FLOPS = 5e8, REFERENCE_MS_MOST = 2000;
 
 struct session {
@@ -22,11 +22,11 @@ struct session {
     struct bench_kernels *k;
     enum graph_kind kind; /* the plan that is running */
     int done;             /* rows done so far */
-    int64_t cache_bytes;  /* size of the L2 that must not hold the inputs; 0 on a CPU */
+    int64_t cache_bytes;  /* size of a GPU's L2, in which a call must not find its inputs; CPU: 0 */
     enum status st;
 };
 
-/* Copies of one call with separate memory. */
+/* The copies of one call, each with its own memory. */
 struct copied {
     struct kernel_call call[COPIES_MOST];
     int copies;
@@ -57,7 +57,7 @@ static enum status copy_input(struct session *s, const void *from, int64_t bytes
     return b->memory.copy(s->engine->context, *ret, from, bytes);
 }
 
-/* Copies a call; outputs that are written in place remain inputs. */
+/* Copies a call with its inputs; an output that is an input written in place stays that input. */
 static enum status copy_call(struct session *s, const struct bench_call *c,
                              const struct kernel_call *from, struct kernel_call *ret)
 {
@@ -82,7 +82,7 @@ static void free_call(struct session *s, const struct bench_call *c, struct kern
     for (int i = 0; i < call->n_in; i++) release(s, call->in[i]);
 }
 
-/* The number of copies that exceeds twice the cache. */
+/* The number of copies of a call that together exceed twice the cache. */
 static int copies_of(const struct session *s, const struct kernel_call *c)
 {
     int64_t bytes = 1;
@@ -135,7 +135,7 @@ static void rate_row(const struct bench_call *c, const struct machine *m, struct
 {
     double seconds = row->ms.median * 1e-3;
     if (!(seconds > 0)) return;
-    /* On a GPU the runs cycle through copies of the call, so L2 speeds up none of them. */
+    /* On a GPU the runs cycle through copies of the call, so no run finds its data in L2. */
     struct floor f = machine_floor(m, c->precision, c->cost.flops, c->cost.bytes, NAN);
     row->flops = c->cost.flops / seconds;
     row->bytes = c->cost.bytes / seconds;
@@ -143,7 +143,7 @@ static void rate_row(const struct bench_call *c, const struct machine *m, struct
     row->share = f.ms / row->ms.median;
 }
 
-/* On a GPU, whose runs are captured, the first run compiles kernels. */
+/* The rounds of all rows. On a GPU the first run compiles kernels, and later runs are captured. */
 static struct rounds rounds_of(const struct session *s)
 {
     bool host = s->engine->backend->host_memory;
@@ -211,7 +211,8 @@ static enum status time_call(struct session *s, struct bench_call *c)
     return ST_OK;
 }
 
-/* Hook before a step of the plan, when the step's inputs have the values of training. */
+/* The hook that is called before each step of the plan: the step's inputs then have the values of
+ * training. */
 static void before(void *user, const struct plan *, int step)
 {
     struct session *s = user;

@@ -19,8 +19,8 @@ struct bench_row {
     bool taken;           /* the plan selects this row */
     const char *left_out; /* why the row was not timed; NULL: it was timed */
     struct stats ms;      /* per call */
-    /* `order`: the verdict compared with the fastest row of the call; VERDICT_NONE for the fastest
-     * itself. `fastest`: this is the fastest of several rows. */
+    /* `order`: the verdict on this row compared with the fastest row of the call; VERDICT_NONE for
+     * the fastest row itself. `fastest`: this is the fastest of several rows. */
     struct verdict order;
     bool fastest;
     double flops, bytes; /* per second */

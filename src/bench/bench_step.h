@@ -28,8 +28,8 @@ enum status matmuls_run(struct plan *p, struct matmuls *ret);
 
 /* Runs `warmup` and then `steps` pairs of a step and its matmuls, on random tokens. The engine must
  * have the plans of training; this function initializes its weights, which must not be used
- * afterwards. `each` (may be NULL) is called after every pair. Ctrl-C ends it: the pairs so far are
- * the result; ST_INTERRUPTED: there is none. */
+ * afterwards. `each` (may be NULL) is called after every pair. After Ctrl-C the result is the pairs
+ * so far; ST_INTERRUPTED: Ctrl-C came before the first pair was complete. */
 enum status bench_step_run(struct engine *e, int warmup, int steps,
                            void (*each)(void *user, int done), void *user, struct bench_step *ret);
 

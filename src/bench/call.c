@@ -24,7 +24,8 @@ static const char *matmul_shape(const struct kernel_call *c, enum op op, struct 
     return batch == 1 ? text : arena_printf(a, "%lld of %s", (long long)batch, text);
 }
 
-/* The type of the largest tensor of the call; an input if inputs and outputs are equally large. */
+/* The type of the largest tensor of the call, as text; if an input and an output are equally large,
+ * that of the input. */
 static const char *tensor_shape(const struct kernel_call *c, struct arena *a)
 {
     const struct type *largest = c->n_in ? &c->in_type[0] : &c->out_type[0];

@@ -6,9 +6,10 @@
 #include "base/arena.h"
 #include "machine/machine.h"
 
-/* "768 x 384 x 128 tb": M x N x K of a matmul; else the type of the largest tensor. */
+/* M x N x K of a matmul, "768 x 384 x 128 tb"; for other operators the type of the largest
+ * tensor. */
 const char *call_shape(enum op op, const struct kernel_call *c, struct arena *a);
-/* The type of the first float input, else of the output. */
+/* The type of the first float input; of the output if no input is float. */
 enum dtype call_dtype(const struct kernel_call *c);
 /* The precision of the matmul peak with which the call's FLOPs are compared. */
 enum machine_precision call_precision(const struct kernel_call *c);

@@ -15,7 +15,8 @@
 
 enum { LEAST = 3, KEYS_MOST = 5, PAD = 64, CPU = 1, GPU = 2, RANKS = 4 };
 
-/* Warm-up runs. A GPU compiles, then captures if replay=true, then needs time for stable clocks. */
+/* Warm-up runs. A GPU first compiles kernels, then captures the step if replay=true, and then needs
+ * time until its clock is stable. */
 static const struct {
     int runs, cold;
 } warmup_of_host = {3, 0}, warmup_of_device = {10, 2};
@@ -23,9 +24,9 @@ static const struct {
 /* The rungs, the ladders that contain them, and the keys that each rung changes relative to the
  * rung before it in the same ladder. The first rung of a ladder sets all keys that later rungs
  * change. The CPU and GPU ladders follow published tables (configs/published/gpt2_124m.json has the
- * same names). A CPU has one more rung at the start; its rung tfloat32 is unsupported. In the
- * ladder of several ranks, "ranks=" gets their number, and the first rung is one rank that does the
- * work of all. */
+ * same names). The CPU ladder has one more rung at the start, and its rung tfloat32 is unsupported.
+ * In the ladder of several ranks, "ranks=" gets the number of ranks, and the first rung is one rank
+ * that does the work of all ranks. */
 /* clang-format off */
 static const struct {
     int on;
@@ -125,11 +126,12 @@ struct trials {
     struct device device;
     struct trial trial[LADDER_RUNGS];
     struct contender contender[LADDER_RUNGS]; /* per trial */
-    int begun, trials;                        /* begun: the first of the rungs that run now */
+    int begun, trials;                        /* begun: the first rung of those that run now */
     struct arena *a;
 };
 
-/* Applies the keys of row `i` to the rung before; ST_UNSUPPORTED if the result cannot run here. */
+/* Applies the keys of row `i` to the configuration of the rung before. ST_UNSUPPORTED: the device
+ * cannot run the result. */
 static enum status configure(struct trials *c, int i, struct ladder_rung *r,
                              const struct config *before, int64_t *ret_bytes)
 {
@@ -159,7 +161,8 @@ static struct bench_cell step_of(const struct trials *c, const struct config *co
         .config = *config, .vocab = c->o->vocab, .lines = 1u << BENCH_STEP, .steps = 1};
 }
 
-/* Lowers batch_that_fits to what this rung, which needs too much memory, can have; on a CPU. */
+/* This rung needs too much memory: lowers batch_that_fits to the batch size with which it fits.
+ * Only on a CPU. */
 static void find_batch(struct trials *c, const struct config *config)
 {
     struct bench_cell cell = step_of(c, config);
@@ -197,7 +200,8 @@ static enum status find_rungs(struct trials *c)
     return fail(ST_UNSUPPORTED, "no rung can be run; the first: %s", c->l->rung[0].reason);
 }
 
-/* A thread samples the telemetry of a rung that runs alone; else it is sampled around each step. */
+/* Opens the telemetry of a rung. If the rung runs alone, a thread samples the telemetry; else it is
+ * sampled before and after each step. */
 static void open_gauge(const struct trials *c, struct trial *one)
 {
     enum { MOST_MS = 100 };
@@ -210,7 +214,7 @@ static void open_gauge(const struct trials *c, struct trial *one)
         log_info("device telemetry (clock, power) is not sampled: %s", fail_message());
 }
 
-/* Skips the first steps, in which kernels are compiled. */
+/* Samples the telemetry, but not in the first steps, in which kernels are compiled. */
 static void sample_gauge(struct trial *one, bool begins)
 {
     if (!one->gauge || one->iteration < warmup_of_device.cold) return;
@@ -333,7 +337,7 @@ static enum ladder_order order_of(const struct trials *c)
     return c->o->room < 0 || c->l->bytes <= c->o->room / 2 ? LADDER_IN_TURN : LADDER_NO_ROOM;
 }
 
-/* The time of all rungs as rounds_run will run them; 0: unknown. */
+/* The predicted time of all rungs with the warm-up and samples of rounds_run; 0: unknown. */
 static double expected_ms(const struct trials *c)
 {
     const struct machine *m = c->o->machine;

@@ -28,11 +28,11 @@ struct ladder_rung {
     double first_ms; /* of the very first step */
     double loss;     /* of the first step, before any update: equal at each rung up to rounding */
     double tokens_per_s;
-    double times_before,
-        times_first;        /* speedup over the preceding rung that ran and the first, by medians */
-    struct judgement speed; /* against the preceding rung that ran; by pairs of rounds if in turn */
-    double mfu;             /* nanoGPT's FLOPs / measured matmul peak of the rung's precision */
-    double plan_share;      /* the FLOPs of the plan / the same peak */
+    double times_before, times_first; /* speedup over the preceding rung that ran; over the first */
+    /* Compared with the preceding rung that ran; by pairs of samples if rungs ran in rounds. */
+    struct judgement speed;
+    double mfu;        /* nanoGPT's FLOPs / measured matmul peak of the rung's precision */
+    double plan_share; /* the FLOPs of the plan / the same peak */
     double error;    /* of one matmul in this precision (product_error.h); 0: unknown, or 8 bits */
     int64_t started; /* kernels launched in the first step; 0: not counted */
     int64_t taken;   /* used memory in bytes, from the driver; 0: unknown */
@@ -47,7 +47,7 @@ struct ladder {
     /* The mfu or plan_share of a rung is above 1: the peak was measured too low. */
     bool peak_exceeded;
     enum ladder_order order;
-    int64_t bytes, room; /* planned memory of all rungs together; that of ladder_options */
+    int64_t bytes, room; /* planned memory of all rungs together; ladder_options.room */
     /* If rungs need too much memory: the largest batch_size with which they fit; else 0. */
     int64_t batch_that_fits;
     double expected_ms; /* of all rungs, on a CPU that is otherwise idle; 0: unknown */
@@ -72,12 +72,14 @@ double ladder_clock_range(const struct ladder *l, const struct ladder_rung **ret
                           const struct ladder_rung **ret_fastest);
 /* True if the ladder of this configuration sets this key ("flash"). */
 bool ladder_sets(const struct config *c, const char *key, int64_t length);
-/* Finds the first row of the device's ladder, from row *at on, whose change the configuration has
- * not made. Sets *ret to the changed configuration and *at to the next row. False: no such row. */
+/* Finds the first row of the device's ladder, from row *at on, whose change the configuration does
+ * not have yet. Sets *ret to a rung with the changed configuration, and *at to the row after it.
+ * Returns false if there is no such row. */
 bool ladder_next(const struct config *c, bool gpu, int *at, struct ladder_rung *ret,
                  struct arena *a);
-/* Times all rungs; a rung that cannot run gets a reason. Rungs after it leave its change out if it
- * is unsupported, and keep its change if it needs too much memory. Fails if no rung can run. */
+/* Times all rungs; a rung that cannot run gets a reason. The rungs after such a rung keep its
+ * change if the rung only needs too much memory, and leave the change out if it is unsupported.
+ * Fails if no rung can run. */
 enum status ladder_run(const struct ladder_options *o, struct ladder *ret, struct arena *a);
 
 #endif

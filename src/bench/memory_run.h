@@ -10,7 +10,8 @@ struct memory_run {
     bool host;        /* `measured` is the growth of the process */
 };
 
-/* Uses random tokens. Fails with ST_UNSUPPORTED, before allocating, if memory does not suffice. */
+/* Runs the steps on random tokens. Fails with ST_UNSUPPORTED, before allocating, if memory does not
+ * suffice. */
 enum status memory_run(const struct config *c, int64_t vocab, enum memory_extent extent,
                        struct memory_run *ret);
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* WORK limits rows x T x D; each unit costs twelve FLOPs in double precision. */
+/* WORK limits the product rows x T x D, which costs twelve FLOPs in double precision per unit. */
 enum { WORK = 1 << 25, LEAST_ROWS = 8, APART = 7 };
 
 /* --- which rows ------------------------------------------------------------------------------- */

@@ -39,7 +39,7 @@ static const char SLOW[] = "it takes seconds; smaller cases do it";
 #include "check/cases_rows.h"
 
 /* Row lengths such as 7, 17, 33, 65, 129 are odd on purpose: they are not multiples of vectors of 2
- * to 16 elements. Cases named large are large enough for kernels that divide work between threads. */
+ * to 16 elements. The cases named large are for kernels that divide work between threads. */
 static const struct op_case cases[] = {
     {OP_FILL, "small", .attr = {.constant = {1.25}}, .given = TYPE(3,7)},
     {OP_FILL, "large", .attr = {.constant = {-3}}, .given = TYPE(257,513)},
@@ -150,7 +150,7 @@ static const struct op_case cases[] = {
     {OP_MATMUL, "gradient of a weight", .attr = {.matmul = {.ta = true}}, .in = {{F(257,65)}, {F(257,127)}},
      .given = TYPE(65,127), .given_wide = true},
     {OP_MATMUL, "large, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(129,257)}, {F(65,257)}}},
-    /* Matrices of 1 MiB in bf16 with rows of odd length, like those of a vocabulary of 50257. */
+    /* Matrices of 1 MiB in bf16 with rows of odd length, as a vocabulary of 50257 has. */
     {OP_MATMUL, "to rows of 1031", .attr = {.matmul = {.tb = true}}, .in = {{F(517,136)}, {F(1031,136)}}, .no_differences = SLOW},
     {OP_MATMUL, "of rows of 1031", .in = {{F(517,1031)}, {F(1031,136)}}, .no_differences = SLOW},
     {OP_MATMUL, "of rows of 1031, a transposed", .attr = {.matmul = {.ta = true}}, .in = {{F(517,1031)}, {F(517,136)}},

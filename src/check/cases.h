@@ -16,15 +16,17 @@ enum fill {
     FILL_WIDE,     /* ten times standard normal */
     FILL_NARROW,   /* x times standard normal */
     FILL_MASKED,   /* standard normal, every third element of a row minus infinity */
-    /* Standard normal; in some rows of the first half, two thirds of the columns times x. */
+    /* Standard normal, but in some rows of the first half two thirds of the columns are multiplied
+     * by x. */
     FILL_SPIKED,
-    /* Packed q, k, v with heads of |x| columns, such that scores are minus infinity in float: for
-     * x > 0 those of the last 200 keys, for x < 0 those of all keys except ten in the middle. */
+    /* Packed q, k, v with heads of |x| columns. Some scores are minus infinity in float: for x > 0
+     * the scores of the last 200 keys, but never of key 0; for x < 0 the scores of all keys except
+     * ten in the middle. */
     FILL_SUNK,
     FILL_LEARNED,  /* standard normal, plus 12 in column x */
     FILL_CONSTANT, /* every element is x */
     FILL_IDS,      /* integers from 0 to x - 1 */
-    FILL_RESULT /* an output of operator `of`, with the attributes of the case, on other inputs */
+    FILL_RESULT    /* an output of the operator `of` on other inputs, with the case's attributes */
 };
 
 struct case_input {
@@ -43,7 +45,7 @@ struct op_case {
     const char *what; /* the name of the case; unique within an operator */
     union attr attr;
     struct numerics numerics;
-    struct case_input in[MAX_IN]; /* ends at the first input of rank 0 */
+    struct case_input in[MAX_IN]; /* the first input of rank 0 ends the list */
     struct type given;            /* rank 0: the inputs determine the type */
     bool given_exact; /* the dtype of `given` does not change with the type under test */
     bool given_wide;  /* `given` stays f32 if the type under test is bf16 */
@@ -61,7 +63,7 @@ const struct op_case *case_at(int i);
 
 int case_inputs(const struct op_case *c);
 
-/* One case with contents: float inputs are doubles that are exact in the type under test. */
+/* A case with the contents of its inputs. Float inputs are stored as doubles. */
 struct case_data {
     const struct op_case *c;
     void *in[MAX_IN]; /* double *, or int32_t * */
@@ -75,14 +77,14 @@ enum status case_fill(int i, struct arena *a, struct case_data *ret_data);
 /* Rounds the inputs of `data` to their types; *ret_data shares inputs that need no rounding. */
 enum status case_round(const struct case_data *data, enum dtype dtype, struct arena *a,
                        struct case_data *ret_data);
-/* Input i converted to its type: the bytes that a kernel reads. */
+/* Converts input i to its type; *ret_bytes are the bytes that a kernel reads. */
 enum status case_copy(const struct case_data *data, int i, enum dtype dtype, struct arena *a,
                       void **ret_bytes);
 /* The node of the case, and its input and output types; fails if the operator refuses the types. */
 enum status case_node(const struct op_case *c, enum dtype dtype, struct node *ret_node,
                       struct type *ret_in, struct type *ret_out);
-/* The kernel call of this node, without addresses; its attributes are in *ret_node. False if the
- * operator refuses the types or no tensor of the call has the type `dtype`. */
+/* The kernel call of the case's node, without addresses; the call's attributes are in *ret_node.
+ * Returns false if the operator refuses the types or no tensor of the call has the type `dtype`. */
 bool case_call(const struct op_case *c, enum dtype dtype, struct node *ret_node,
                struct kernel_call *ret);
 

@@ -28,7 +28,8 @@
     {OP_ATTENTION_GRAD, "heads of 192, groups of two", .attr = {.attention = {2, true, NO_DROPOUT, .kv_heads = 1}}, OF_ROUNDED_DS, \
      .in = {{F(1,150,384)}, {F(1,150,768)}, ATTENTION_OUT(0, 1,150,384), ATTENTION_OUT(1, 1,2,150), STEP}, .no_differences = SLOW},
 
-/* Test kernels that process the last keys first: in some rows, later blocks have larger scores. */
+/* These cases test kernels that process the last keys first: in some rows, later blocks of keys
+ * have larger scores. */
 #define SPIKED(...) {F(__VA_ARGS__), .fill = FILL_SPIKED, .x = 40}
 #define ONE_KEY     .no_differences = "one key of a row has all of the weight"
 #define ATTENTION_LARGE_KEYS \
@@ -51,8 +52,8 @@
     {OP_ATTENTION, "last keys minus infinity, heads of 8", .attr = {.attention = {1, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SUNK(8, 1,210,24), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "last keys minus infinity, tf32", .attr = {.attention = {1, true, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, .in = {SUNK(64, 1,270,192), STEP}, ONE_KEY},
 
-/* Scores that are not divided by sqrt(D), with and without a mask. In wide heads q and k are small,
- * so that the scores vary by about 1, as divided scores do. */
+/* Cases whose scores are not divided by sqrt(D), with and without a mask. In wide heads q and k are
+ * small, so that the scores vary by about 1, as divided scores do. */
 #define NARROW(by, ...) {F(__VA_ARGS__), .fill = FILL_NARROW, .x = by}
 #define ATTENTION_UNSCALED \
     {OP_ATTENTION, "unscaled", .attr = {.attention = {2, true, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_PV, .in = {{F(2,7,18)}, STEP}}, \

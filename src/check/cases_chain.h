@@ -18,7 +18,7 @@ static const struct chain clip_chain = {SHAPE(1), 4, 2, {
     {OP_DIV, .operand = {JUST(1), OF(1)}},
     {OP_AT_MOST, .attr = {.constant = {1}}, .operand = {OF(2)}}}, {0, 3}};
 
-/* Has all kinds of broadcast, results that are used twice, and an output that is also used. */
+/* Has all kinds of broadcast, results that are used twice, and an output that a later step uses. */
 #define ARITHMETIC(...) {SHAPE(__VA_ARGS__), 8, 2, { \
     {OP_MUL, .operand = {IN(0), IN(4)}}, \
     {OP_ADD, .operand = {OF(0), IN(3)}}, \
@@ -53,7 +53,7 @@ static const struct chain drop_chain = {SHAPE(67, 520), 4, 1, {
     {OP_DROPOUT, .attr = DROPS(6), .operand = {IN(0), IN(1)}},
     {OP_ADD, .operand = {OF(1), OF(2)}}}, {3}};
 
-/* f32 cast to bf16 and back to f32. */
+/* Casts f32 to bf16 and back to f32. */
 static const struct chain cast_chain = {SHAPE(65, 129), 5, 3, {
     {OP_SCALE, .attr = {.constant = {1.7}}, .operand = {IN(0)}},
     {OP_CAST, .operand = {OF(0)}, .to = DT_BF16},

@@ -73,8 +73,8 @@ static bool spiked(const struct type *t, int64_t i)
     return 2 * row < type_elements(t) / columns && row % 61 == 7 && i % columns < columns * 2 / 3;
 }
 
-/* Element i of q, k, v (B,T,columns). In the first column of each head of q and k, the products are
- * 0 or overflow to minus infinity. */
+/* Element i of q, k, v (B,T,columns). The first columns of each head of q and k are such that their
+ * product is 0 or overflows to minus infinity. */
 static double sunk(const struct type *t, double head, int64_t i, double normal)
 {
     enum { LAST = 200, MIDDLE = 10 };
@@ -132,7 +132,7 @@ static void fill_ids(const struct case_input *in, uint32_t sequence, int32_t *id
                      : (int32_t)rng_below(1, RNG_TEST, sequence, (uint64_t)i, (int64_t)in->x);
 }
 
-/* Computes input i, of FILL_RESULT, with the reference kernel. */
+/* Computes input i, whose fill is FILL_RESULT, with the reference kernel. */
 static enum status fill_result(struct case_data *data, int i, struct arena *a)
 {
     const struct case_input *in = &data->c->in[i];
@@ -150,7 +150,7 @@ static enum status fill_result(struct case_data *data, int i, struct arena *a)
     return ST_OK;
 }
 
-/* Computes the inputs of FILL_RESULT and rounds them to their types. */
+/* Computes the inputs whose fill is FILL_RESULT and rounds them to their types. */
 static enum status fill_results(struct case_data *data, enum dtype dtype, struct arena *a)
 {
     const struct op_case *c = data->c;

@@ -7,12 +7,12 @@
 #define TO_E4M3 .attr = {.quantize = {DT_E4M3, 3}}
 #define TO_E5M2 .attr = {.quantize = {DT_E5M2, 21}}
 /* A number close to the border between two codes may get the neighboring code. This happens to one
- * in a few hundred numbers, which then differ by a sixteenth or an eighth. */
+ * in a few hundred numbers; such a number then differs by a sixteenth or an eighth. */
 #define OF_CODES .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 1e-2}, .reason = "numbers at the border of two codes may get either"
 #define OF_NORM(...) .attr = {.quantize = {DT_E4M3, 3, false, 1e-5, __VA_ARGS__}}
 /* In bf16 the sum and the norm are rounded first, so more numbers get the neighboring code. */
 #define OF_NORMS .tolerance = {[DT_F32] = 2e-3, [DT_BF16] = 2e-2}, .reason = "codes of rounded norms: numbers at the border of two fall to either"
-/* Codes of e5m2 are twice as far apart as those of e4m3. Half as many numbers get the neighboring
+/* Codes of e5m2 are twice as far apart as codes of e4m3. Half as many numbers get the neighboring
  * code, each with twice the change, so the norm of the error is sqrt(2) times as large. */
 #define OF_NORMS_E5M2 .tolerance = {[DT_F32] = 2.83e-3, [DT_BF16] = 2.83e-2}, .reason = "codes of rounded norms: numbers at the border of two fall to either"
 #define EIGHT(dtype, rows, columns) {.type = {DT_##dtype, 2, {rows, columns}}}

@@ -3,7 +3,8 @@
 #define CHECK_CASES_MATMUL_H
 
 /* clang-format off */
-/* With a GELU epilogue: several tiles of the kernels for compute capability 9.0, or part of one. */
+/* Cases with a GELU epilogue whose result has several tiles of the kernels for compute capability
+ * 9.0, or only a part of one tile. */
 #define CASES_WITH_GELU \
     {OP_LINEAR_GELU, "several tiles, odd rows", .attr = {.linear = {.tanh = true, .keep = true}}, .loss_outputs = 2, .no_differences = SLOW, \
      .in = {{F(1,251,200)}, {F(200,376)}, {F(376), .wide = true}}}, \
@@ -22,8 +23,9 @@
 /* clang-format on */
 
 /* clang-format off */
-/* Without an epilogue: several tiles with a partial one, K of several pipeline stages with a partial
- * one, all transposes, and stream-K blocks whose share ends within a tile, also with few SMs. */
+/* Cases without an epilogue: several tiles of which the last is partial, K of several pipeline
+ * stages of which the last is partial, all transposes, and stream-K blocks whose share ends within
+ * a tile, also with few SMs. */
 #define CASES_OF_TILES \
     {OP_MATMUL, "several tiles, odd rows", .in = {{F(1,251,200)}, {F(200,408)}}, .no_differences = SLOW}, \
     {OP_MATMUL, "several tiles, odd rows, b transposed", .attr = {.matmul = {.tb = true}}, .in = {{F(387,328)}, {F(520,328)}}, .no_differences = SLOW}, \

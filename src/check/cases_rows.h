@@ -1,5 +1,6 @@
 /* cases_rows.h - cases of rows that are selected by ids and of few columns; a part of cases.c, with
- * its macros. These newer cases come last, because the contents of a case depend on its index. */
+ * its macros. cases.c has these cases at the end, because the contents of a case depend on its
+ * index and older cases must not change. */
 #ifndef CHECK_CASES_ROWS_H
 #define CHECK_CASES_ROWS_H
 

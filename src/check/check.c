@@ -41,8 +41,9 @@ double check_distance(const double *x, const double *y, int64_t n)
     return norm == 0 ? INFINITY : sqrt(difference / norm);
 }
 
-/* The relative error by norm if n numbers are rounded to bfloat16. Each changes by up to 2^-8 of
- * itself, uniformly, so the error is 2^-8 / sqrt(3), or more if a few numbers dominate the norm. */
+/* The relative error by norm if n numbers are rounded to bfloat16. The relative change of a number
+ * is taken as uniform up to 2^-8, so the error is 2^-8 / sqrt(3), or more if a few numbers dominate
+ * the norm. */
 static double bf16_rounding(int64_t n)
 {
     return ldexp(sqrt(fmin(1, 1.0 / 3 + 1 / sqrt((double)n))), -8);
@@ -83,7 +84,7 @@ static bool way_is_allowed(const struct trial *t)
     return op_def(t->kernel->op)->flags & flag[t->way] && type_same(in, &t->call.out_type[0]);
 }
 
-/* A buffer with at least `bytes` bytes of poison, which later calls use again. */
+/* A buffer with at least `bytes` bytes of poison; all calls share the buffer. */
 static const void *poison_of(int64_t bytes)
 {
     static char *poison;
@@ -167,7 +168,7 @@ static enum status check_inputs(struct trial *t)
     return ST_OK;
 }
 
-/* One run with fresh memory; ret_out receives the outputs' bytes. */
+/* Runs the row once with fresh memory; ret_out receives the bytes of the outputs. */
 static enum status run_once(struct trial *t, void **ret_out)
 {
     enum status st;
@@ -186,7 +187,7 @@ out:
     return st;
 }
 
-/* Runs the row twice. The result is that of the worst output of the first run. */
+/* Runs the row twice. The error in the result is that of the worst output of the first run. */
 static enum status run_trial(struct trial *t, double *const *expected, struct check_result *r)
 {
     void *out[MAX_OUT], *repeated[MAX_OUT];
@@ -279,7 +280,8 @@ static bool is_selected(const struct request *req, const struct kernel *k, const
            op_def(node->op)->cost(node, call->in_type, call->out_type).flops <= CHECK_SMALL_FLOPS;
 }
 
-/* True if a row must run on the case. If none must, the caller skips the case's reference. */
+/* True if at least one row must run on the case. Otherwise the caller need not compute the
+ * reference. */
 static bool has_row(const struct request *req, int i, enum dtype dtype)
 {
     struct node node;

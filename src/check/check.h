@@ -1,8 +1,8 @@
 /* check.h - compares every kernel row with the reference in double precision, case by case.
  *
- * A row is run twice on each case that it fits, with poisoned outputs, and also in place if the
- * operator allows it. The outputs must be close to the reference by norm and have the same bits in
- * both runs; the row must not change its inputs or the memory after its outputs. */
+ * A row is run twice on each case that it accepts, with poisoned outputs, and also in place if the
+ * operator allows this. The outputs must be close to the reference by norm and have the same bits
+ * in both runs; the row must not change its inputs or the memory after its outputs. */
 #ifndef CHECK_CHECK_H
 #define CHECK_CHECK_H
 
@@ -19,9 +19,8 @@ struct check_result {
     const struct kernel *kernel;
     enum dtype dtype; /* the float type under test */
     enum check_placement way;
-    double error,
-        tolerance; /* of the worst output: distance from the reference / norm of the reference */
-    const char *problem; /* NULL: passed; else a short description */
+    double error, tolerance; /* check_distance of the worst output from the reference; its limit */
+    const char *problem;     /* NULL: passed; else a short description */
 };
 
 typedef void (*check_fn)(void *user, const struct check_result *r);
@@ -35,12 +34,13 @@ struct check_scope {
 };
 enum { CHECK_SMALL_FLOPS = 7000000 };
 
-/* Runs the rows of the backend on the cases of the operators. If a kernel fails to run, its result
- * has the problem; the function fails only if the device or memory does. */
+/* Runs the rows of the backend on the cases of the operators. If a kernel fails to run, the
+ * `problem` of its result says so; this function itself fails only if the device or memory
+ * fails. */
 enum status check_kernels(const struct target *target, void *context,
                           const struct check_scope *scope, check_fn report, void *user);
 
-/* ||x - y|| / ||y||. Equal infinities differ by 0; unequal ones and NaN give infinity. */
+/* ||x - y|| / ||y||. Equal infinities differ by 0; unequal infinities and NaN give infinity. */
 double check_distance(const double *x, const double *y, int64_t n);
 
 #endif

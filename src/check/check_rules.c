@@ -96,7 +96,8 @@ static value flat(struct graph *g, value x)
     return g_reshape(g, x, type_1d(DT_F64, type_elements(graph_type(g, x))));
 }
 
-/* The sum of the outputs' elements, each times a random weight. The weights are graph inputs. */
+/* The sum over all elements of the outputs, each multiplied by a random weight. The weights are
+ * graph inputs. */
 static value weighted_sum(struct bench *w, value first)
 {
     struct graph *g = &w->graph;
@@ -130,9 +131,9 @@ static enum status slope_at(struct bench *w, double *x, double *ret_slope)
     return ST_OK;
 }
 
-/* The index of the element that a sample tests. In a small tensor all elements are tested; in a
- * larger one random elements. Every second of these has the largest gradient of FEW, because most
- * slopes of a sharp softmax are lost in rounding. */
+/* The index of the element that test `sample` tests. In a small tensor all elements are tested; in
+ * a larger tensor random elements. Every second test takes the element with the largest gradient of
+ * FEW random elements, because most slopes of a sharp softmax are lost in rounding. */
 static int64_t choose(const double *gradient, int64_t n, int k, int sample, int samples)
 {
     enum { FEW = 64 };

@@ -13,8 +13,8 @@ struct chosen {
 
 enum { CHOSEN_MOST = 32 };
 
-/* Lists the variants with the number of operators that use each, the largest number first. Returns
- * the number of variants. */
+/* Lists the chosen variants, and for each the number of operators that use it, the largest number
+ * first. Returns the number of variants. */
 int chosen_variants(const struct backend *b, enum dtype dtype,
                     struct chosen ret_chosen[CHOSEN_MOST]);
 

@@ -21,8 +21,8 @@ struct device_matmul {
     struct kernel_call call;
 };
 
-/* Finds the kernel for A (M,K) and B (K,N), or B (N,K) if the types have 8 bits; size is M, N, K.
- * `context` is the open device. `m` must not move afterwards; `target` must outlive it. */
+/* Finds the kernel for A (M,K) and B (K,N), or B (N,K) if the types have 8 bits; `size` is M, N, K.
+ * `context` is the open device. `m` must not be moved afterwards; `target` must outlive `m`. */
 void device_matmul_find(struct device_matmul *m, const struct backend *backend, void *context,
                         const struct target *target, const struct device_matmul_types *types,
                         const int64_t size[3]);
@@ -30,7 +30,7 @@ void device_matmul_find(struct device_matmul *m, const struct backend *backend, 
  * these have 8 bits. device_matmul_close releases everything, even if this function failed. */
 enum status device_matmul_open(struct device_matmul *m, const void *a, const void *b,
                                const float scale[2]);
-/* Launches the matmul; does not wait. */
+/* Launches the matmul and does not wait for it. */
 enum status device_matmul_start(const struct device_matmul *m);
 /* Waits for the device and copies C, converted to floats. */
 enum status device_matmul_result(const struct device_matmul *m, float *ret);

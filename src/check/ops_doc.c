@@ -53,7 +53,8 @@ static void print_flags(enum op op, struct str *s)
     if (flags & OP_NUMERICS) str_append(s, "numerics");
 }
 
-/* Prints the policy. Most fused operators have none, because `fuse` adds them after `precision`. */
+/* Prints the policy. Most fused operators have no policy, because the pass `fuse` adds these
+ * operators after the pass `precision`. */
 static void print_precision(const struct op_def *def, struct str *s)
 {
     static const char *const words[] = {[POLICY_F32] = "f32",

@@ -13,7 +13,7 @@ void config_choose(struct config *c, const struct config_chooser *by)
         p->dtype = by->before->plan.dtype;
     else if (types)
         p->dtype = by->bfloat16_is_faster ? PRECISION_BFLOAT16 : PRECISION_FLOAT32;
-    /* poison and check_nan work between kernels, which a captured step does not allow. */
+    /* poison and check_nan do work between kernels, which is impossible in a captured step. */
     bool looks_inside = p->poison || c->train.check_nan;
     if (replays && by->ranks_meet)
         p->replay = REPLAY_FALSE;

@@ -69,7 +69,8 @@ static enum status fail_unknown(const char *key, int64_t length)
                 (int)length, key);
 }
 
-/* If `text` is a key of the same kind (lr_decay_iters = max_iters), its value; else `text`. */
+/* If `text` is a key of the same kind as `f` (lr_decay_iters = max_iters), returns the value of
+ * that key; else returns `text`. */
 static const char *value_of_key(const struct field *f, const struct config *c, const char *text,
                                 struct arena *a)
 {
@@ -133,9 +134,9 @@ static bool is_inside(const char *path, const char *first)
 }
 
 /* True if a message may quote a line. A configuration may include a file of secrets, by mistake or
- * malice, and users pass error messages on. So a line of an included file may be quoted only if the
- * file is in the folder of the first file or below it and the line begins like a key; else the
- * message has at most the name of a key of the table. */
+ * malice, and users pass error messages on. So a message may quote a line of an included file only
+ * if the file is in the folder of the first file or below it and the line begins like a key; else
+ * the message has at most the name of a key of the table. */
 static bool may_show(const struct reader *r, const char *key, int64_t length)
 {
     if (!r->from) return true;
@@ -175,7 +176,7 @@ static enum status check_include(struct reader *r)
     return ST_OK;
 }
 
-/* The file's keys override those of the included file, so the include comes first. */
+/* The keys of a file override the keys of the file that it includes, so the include comes first. */
 static enum status read_include(struct reader *r, const char *value)
 {
     if (r->entries > 0)

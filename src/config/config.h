@@ -116,7 +116,7 @@ struct config_plan {
     enum recompute recompute;  /* only GELUs, or whole blocks from their inputs */
     bool reuse;                /* values share bytes if their live ranges do not overlap */
     bool poison;               /* unwritten and dead bytes are filled with NaN */
-    int64_t threads;           /* 0: as many as this process may use */
+    int64_t threads;           /* 0: OMP_NUM_THREADS, else one per core that this process may use */
     enum isa isa;              /* the widest instruction set of the CPU that may be used */
 };
 
@@ -184,7 +184,7 @@ struct config_chooser {
     bool bfloat16_is_faster;     /* matmuls are faster in bfloat16 than in float32 */
     bool ranks_meet;             /* ranks wait for each other on the host, so no step is captured */
     bool pads;                   /* matmuls are faster if the vocabulary is a multiple of 64 */
-    const struct config *before; /* the resumed run's, whose choices are kept; NULL: a new run */
+    const struct config *before; /* the resumed run, whose choices are kept; NULL: a new run */
 };
 /* Replaces the value auto of dtype, replay and pad_vocab; must be called before compiling. */
 void config_choose(struct config *c, const struct config_chooser *by);
@@ -196,15 +196,15 @@ enum status config_check(const struct config *c);
 void config_log_ineffective(const struct config *c, int64_t begun);
 /* Prints every key as `key = value`, readable by config_read, with the groups as comments. */
 void config_print(const struct config *c, struct str *s);
-/* The same as one JSON object. */
+/* Prints every key and its value as one JSON object. */
 void config_print_json(const struct config *c, struct str *s);
-/* The same as a json_t; the caller releases it with json_decref. */
+/* Every key and its value as a JSON object; the caller releases it with json_decref. */
 struct json_t *config_json(const struct config *c);
 /* Prints every key with its default, range and meaning, as text of at most 80 columns. */
 void config_print_reference(struct str *s);
-/* The same as Markdown tables: docs/CONFIG.md. */
+/* Prints the reference as Markdown tables: the content of docs/CONFIG.md. */
 void config_print_reference_markdown(struct str *s);
-/* The same for the keys that `keys` names, separated by spaces: part of a command's help. */
+/* Prints the reference of the keys that `keys` lists, separated by spaces, for a command's help. */
 void config_print_keys(const char *keys, struct str *s);
 /* The value of one key as text, e.g. "true"; NULL if there is no such key. */
 const char *config_value_text(const struct config *c, const char *key, struct arena *a);
@@ -214,7 +214,7 @@ enum key_flag {
     KEY_RUN = 2,   /* the run: a resumed run keeps the value that it started with */
     KEY_PLACE = 4, /* where a run is stored and how it starts, not what it computes */
 };
-/* 0 if there is no such key. */
+/* The flags (enum key_flag) of a key; 0 if there is no such key. */
 unsigned config_key_flags(const char *key);
 /* Calls `each` for every key in which a and b differ. */
 void config_diff(const struct config *a, const struct config *b,

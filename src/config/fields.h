@@ -17,8 +17,8 @@ struct field {
     const char *initial; /* the default, written as in a file, but text without quotes */
     double min, max;     /* numbers: inclusive limits; ENUM with "word:N": limits of N */
     /* ENUM: words in the enum's order; INT: the only values allowed; ends with NULL. The last word
-     * of an ENUM may be "word:N", a word with a number. It follows "word", which means N = 1; the
-     * value is its index in the list plus N - 2. */
+     * of an ENUM may be "word:N", where the user gives the number N. Then the word before it is
+     * "word", which means N = 1, and the value of "word:N" is the index of "word" plus N - 1. */
     const char *const *choice;
     const char *help;
 };

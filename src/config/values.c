@@ -102,7 +102,7 @@ static void choice_print(const struct field *f, int chosen, struct str *s)
         str_append(s, f->choice[i]);
 }
 
-/* True if the word auto is allowed instead of a number, which config_choose then sets. */
+/* True if the word auto is allowed instead of a number; config_choose then sets the number. */
 static bool may_be_auto(const struct field *f)
 {
     return f->choice && !strcmp(f->choice[0], "auto");
@@ -124,8 +124,8 @@ static bool read_factor(const char *value, char **end, int64_t *ret)
     return true;
 }
 
-/* Reads a whole number or a product of them, as in nanoGPT's gradient_accumulation_steps = 5 * 8.
- */
+/* Reads a whole number or a product of whole numbers, as in nanoGPT's gradient_accumulation_steps =
+ * 5 * 8. */
 static bool read_whole(const char *value, int64_t *ret)
 {
     char *end;

@@ -8,7 +8,7 @@
 
 enum { SMALL_CACHE = 8 };
 
-/* Encodes a prompt; texts of special tokens become these tokens. */
+/* Encodes a prompt; the text of a special token becomes this token. */
 static enum status encode(const struct vocabulary *v, const char *text, struct arena *a,
                           int32_t **ret_ids, int64_t *ret_count)
 {

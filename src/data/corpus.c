@@ -32,9 +32,9 @@ struct writing {
     struct corpus_input input;
     struct bpe_long *bpe_long;
     int id_bytes;
-    int64_t end_id; /* of <|endoftext|> */
-    /* For a single document: where its validation part begins, how far it was read, and whether the
-     * validation part is being read. cut = 0: there are several documents. */
+    int64_t end_id; /* the id of <|endoftext|> */
+    /* If there is only one document: where its validation part begins, the number of bytes that
+     * were read, and whether the validation part is being read. cut = 0: several documents. */
     int64_t cut, position;
     bool past_cut;
     int64_t begun;          /* number of documents before the next unit */
@@ -50,7 +50,7 @@ static bool is_single(const struct writing *w)
     return w->input.files == 1 && !w->input.file[0].jsonl;
 }
 
-/* A single document is read as two parts, which its cut separates. */
+/* If there is only one document, it is read as two parts: before the cut and after it. */
 static enum status read_some(void *user, char *ret, int64_t most, int64_t *ret_bytes)
 {
     struct writing *w = user;
@@ -73,7 +73,7 @@ static enum status next_part(void *user, bool *ret)
     return ST_OK;
 }
 
-/* In a .jsonl file each line is a document; another file is one document. */
+/* In a .jsonl file each line is a document; any other file is one document. */
 static int64_t cut_unit(void *user, const char *text, int64_t bytes, struct stream_unit *u)
 {
     struct writing *w = user;
@@ -93,7 +93,7 @@ static int64_t cut_unit(void *user, const char *text, int64_t bytes, struct stre
     return bytes;
 }
 
-/* Finds the byte at which the last tenth of the single document, by characters, begins. */
+/* If there is only one document, finds the byte at which its last tenth, by characters, begins. */
 static enum status find_cut(struct writing *w)
 {
     enum { BLOCK = 1 << 16 };
@@ -248,7 +248,7 @@ static enum status encode_all(struct writing *w)
     return stream_run(&s);
 }
 
-/* For a large split, computes the digest of the blocks that are verified when it is opened. */
+/* For a large split, computes the digest of the blocks that dataset_open will verify. */
 static enum status hash_blocks(struct writing *w, struct token_file *like, struct meta_split *m)
 {
     struct token_split split;
@@ -308,7 +308,7 @@ static enum status commit(struct writing *w, const char *folder, struct meta *m)
     return ST_OK;
 }
 
-/* Closes files and hashes that a failure left open. */
+/* Closes the files and hashes that are still open after a failure. */
 static void discard(struct writing *w)
 {
     char unused[HASH_HEX];

@@ -13,7 +13,7 @@
 
 struct listing {
     struct corpus_input *c;
-    struct stat data_dir; /* skipped inside folders, since it has data sets and no texts */
+    struct stat data_dir; /* a folder of data sets, not of texts, which add_folder skips */
     int capacity;
     struct arena *a;
 };

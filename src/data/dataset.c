@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    NAME_BYTES_MOST = 200, /* file names have 255, and temporary ones are longer */
-    OPEN_TRIES = 100,      /* while others replace the set */
+    NAME_BYTES_MOST = 200, /* a file name has at most 255; a temporary folder has a longer name */
+    OPEN_TRIES = 100,      /* if other processes replace the set while it is opened */
 };
 
 enum status dataset_check_name(const char *name)
@@ -41,7 +41,7 @@ static const char *command_for(const char *data_dir, const char *name, const str
                         default_dir ? "" : " --data_dir ", default_dir ? "" : data_dir, option);
 }
 
-/* How to mend a set: one that Strobe would not replace can only be made under another name. */
+/* How to mend a set: if Strobe may not replace the folder, the set must get another name. */
 static const char *remedy(const char *data_dir, const char *name, const struct data_kind *kind,
                           struct arena *a)
 {
@@ -114,7 +114,7 @@ static enum status open_foreign(struct dataset *d, const struct foreign_set *x, 
     return ST_OK;
 }
 
-/* A folder with meta.json is never taken for one of another program. */
+/* A folder with meta.json never counts as a folder of another program. */
 static enum status find_foreign(const char *folder, bool *ret_found, struct foreign_set *ret,
                                 struct arena *a)
 {
@@ -152,7 +152,8 @@ static enum status verify_own(struct dataset *d, enum split split, bool every_to
     return tokens;
 }
 
-/* The digest of a foreign split identifies it, so it is the same whether all is read or not. */
+/* The digest of a foreign split identifies the split, so it is always the digest of the blocks,
+ * also if all tokens are read. */
 static enum status verify_foreign(struct dataset *d, enum split split, bool every_token)
 {
     char digest[HASH_HEX] = "";
@@ -189,7 +190,8 @@ static enum status verify_opened(struct dataset *d, struct arena *a)
     return ST_OK;
 }
 
-/* One try. What failed because the folder was replaced meanwhile is no error of the set. */
+/* Tries once to open the set. *ret_replaced: another process replaced the folder meanwhile, so a
+ * failure may not be an error of the set. */
 static enum status try_open(struct dataset *d, const char *data_dir, const char *folder,
                             bool *ret_replaced, struct arena *a)
 {
@@ -237,7 +239,7 @@ void dataset_close(struct dataset *d)
     for (int s = 0; s < SPLIT_COUNT; s++) token_split_close(&d->tokens[s]);
 }
 
-/* Adds to the failure how to mend the set. */
+/* Adds the remedy to the message of the failure. */
 static enum status advise(const struct dataset *d, enum status st)
 {
     struct failure why;
@@ -281,7 +283,7 @@ enum status dataset_vocabulary(const char *data_dir, const char *name, int64_t *
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* Looks at the folder only under the lock: what was there before may be gone or new. */
+/* Checks the folder. The caller holds the lock, so no other process changes the folder. */
 static enum status check_free(const char *folder, bool replace)
 {
     bool exists = false;
@@ -312,7 +314,7 @@ enum status dataset_create(const char *data_dir, const char *name, bool replace,
 struct tokenized_text {
     const struct tokenized *t;
     const char *source;
-    int64_t train; /* tokens */
+    int64_t train; /* tokens of the training split */
     struct arena *a;
 };
 

@@ -8,11 +8,12 @@ struct remote_file {
     const char *url;
     const char *sha256; /* 64 hexadecimal digits */
     int64_t bytes;
-    bool about; /* `bytes` may be too small by 1 % */
+    bool about; /* `bytes` is approximate: the file may be up to 1 % larger */
 };
 
-/* Creates the file only if its digest matches. ST_IO: a network error. ST_FORMAT: the digest
- * differs; the message has prefixes of both. ST_UNSUPPORTED: built without libcurl. */
+/* Downloads the file to `path`, which is created only if the digest matches. ST_IO: a network
+ * error. ST_FORMAT: the file is too long, or its digest differs; then the message has the beginning
+ * of both digests. ST_UNSUPPORTED: built without libcurl. */
 enum status download(const struct remote_file *f, const char *path);
 
 #endif

@@ -19,7 +19,7 @@ struct names {
 /* The files of each split in a folder. */
 struct listing {
     const char *folder;
-    struct names plain[SPLIT_COUNT];    /* train.bin; if there is none, train_*.bin */
+    struct names plain[SPLIT_COUNT];    /* train.bin or, if it does not exist, train_*.bin */
     struct names prefixed[SPLIT_COUNT]; /* *_train.bin, *_train_*.bin */
     bool has_pickle, has_magic;         /* has meta.pkl; plain files begin with llm.c's magic */
 };
@@ -221,8 +221,8 @@ static const struct foreign_kind {
     {is_nanogpt, open_nanogpt},
 };
 
-/* Sets has_magic. Raw files never begin like shards, since GPT-2 has no token with the id that the
- * magic numbers begin with. */
+/* Sets has_magic. A raw file of GPT-2's tokens never begins like a shard, because the first two
+ * bytes of each magic number are larger than GPT-2's ids. */
 static enum status look_at_header(struct listing *l, struct arena *a)
 {
     int32_t header[HEADER_USED];

@@ -11,10 +11,10 @@
 struct foreign_set {
     const char *source; /* for messages: the program that wrote the files */
     const char *note;   /* printed when the set is opened; NULL: nothing */
-    const char *counts; /* where the numbers of tokens are from: "its header" */
+    const char *counts; /* for messages: what tells the number of tokens of a file: "its header" */
     struct vocabulary vocabulary;
     struct foreign_split {
-        struct token_file *file; /* as token_file_open takes them, in the order of the split */
+        struct token_file *file; /* arguments for token_file_open, in the order of the split */
         int files;
     } split[SPLIT_COUNT];
 };

@@ -16,8 +16,8 @@ struct tokenized {
 
 struct data_kind {
     const char *name; /* "characters": what tokens are; the value of "kind" in meta.json */
-    /* ST_FORMAT: the text cannot be data of this kind; ST_UNSUPPORTED: its vocabulary
-     * would have more than VOCABULARY_MAX entries. NULL: such sets are made otherwise. */
+    /* ST_FORMAT: the text cannot be data of this kind; ST_UNSUPPORTED: its vocabulary would have
+     * more than VOCABULARY_MAX entries. NULL: a text alone does not make such a set. */
     enum status (*tokenize)(const char *text, int64_t bytes, struct arena *a,
                             struct tokenized *ret);
     enum status (*encode)(const struct vocabulary *v, const char *text, struct arena *a,

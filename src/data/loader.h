@@ -21,8 +21,8 @@ struct loader {
 /* ST_USAGE if the split has fewer than T+1 tokens; the message states the count. */
 enum status loader_init(struct loader *l, const struct dataset *d, enum split split,
                         enum rng_stream stream, uint32_t seed, int64_t B, int64_t T);
-/* Fills inputs and targets, (B,T) each, and advances to the next batch. Errors of dataset_read;
- * then the loader stays at this batch. */
+/* Fills inputs and targets, (B,T) each, and advances to the next batch. Fails with the errors of
+ * dataset_read; then the loader stays at this batch. */
 enum status loader_next(struct loader *l, int32_t *inputs, int32_t *targets);
 
 #endif

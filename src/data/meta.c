@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* More than twice what any vocabulary needs: tokens have at most BPE_TEXT_MOST bytes together, a
+/* More than twice the size of any valid file: tokens have at most BPE_TEXT_MOST bytes together, a
  * byte takes at most two bytes in JSON, and the merges take about twice as much as the tokens. */
 enum { META_BYTES_MOST = 1 << 27 };
 
@@ -163,7 +163,7 @@ enum status meta_read(struct meta *m, const char *path, struct arena *a)
 
 static json_t *split_json(const struct meta_split *s)
 {
-    /* "s:s*" and the like leave out what is NULL */
+    /* "s:s*" leaves out a value that is NULL */
     return json_pack("{s:I, s:s, s:s*}", "tokens", (json_int_t)s->tokens, "sha256", s->sha256,
                      "blocks_sha256", s->blocks_sha256[0] ? s->blocks_sha256 : NULL);
 }

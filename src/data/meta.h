@@ -19,7 +19,7 @@ struct meta {
     } split[SPLIT_COUNT];
 };
 
-/* "train" or "val": the name of the field, and of the file without ".bin". */
+/* "train" or "val": the name of the split's field in meta.json, and of its file without ".bin". */
 const char *split_name(enum split split);
 
 /* A text as one line of valid UTF-8 (base/visible.h). */

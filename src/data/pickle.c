@@ -94,7 +94,7 @@ struct machine {
     enum pickle_kind kind;
     const uint8_t *data;
     int64_t bytes, at; /* `at`: the next byte */
-    int64_t begin;     /* of the current instruction */
+    int64_t begin;     /* the first byte of the current instruction */
     struct values stack, memo;
     int items; /* dictionaries and lists, and their entries and elements */
     struct arena *arena;
@@ -139,7 +139,7 @@ static enum status push_number(struct machine *m, int bytes, bool is_signed)
     return push(m, (struct pickle_value){.type = PICKLE_NUMBER, .number = number});
 }
 
-/* Pushes an integer, whose number of bytes comes before it. */
+/* Pushes an integer; the pickle has the number of its bytes, then the bytes. */
 static enum status push_long(struct machine *m, int bytes_of_length)
 {
     uint64_t n;
@@ -295,7 +295,8 @@ static enum status move_to_list(struct machine *m, struct pickle_list *l, int fi
     return ST_OK;
 }
 
-/* Replaces the values from `first` on by a list or tuple of them. mark = 1: the first is a mark. */
+/* Replaces the values from `first` on by a list or tuple of these values. mark = 1: the value at
+ * `first` is a mark and does not belong to the list. */
 static enum status make_list(struct machine *m, int first, int mark, bool is_tuple)
 {
     TRY(count_item(m));
@@ -417,7 +418,7 @@ static enum status import_values(struct machine *m)
     return push_name(m, v[0].text, v[0].number, v[1].text, v[1].number);
 }
 
-/* Does not call anything; makes a value of the function's name and its arguments. */
+/* Makes a value of the function's name and its arguments; calls nothing. */
 static enum status reduce(struct machine *m)
 {
     struct pickle_value *v;

@@ -1,11 +1,11 @@
 /* pickle.h - reads files of Python's pickle (protocols 2 to 5): dictionaries of texts and integers,
  * or the checkpoints of tensors that torch.save writes.
  *
- * A pickle is a program for a stack machine. Only the instructions that such files need, which just
- * build values, are supported. All other instructions are refused, and all imports that are not in
- * a short list, so a file cannot run code. A file is limited to PICKLE_BYTES_MOST bytes, and to
- * PICKLE_ENTRIES_MOST values on the stack, values in the memo, and entries of dictionaries and
- * lists. */
+ * A pickle is a program for a stack machine. This reader supports only the instructions that such
+ * files need; they just build values. It refuses all other instructions, and all imports that are
+ * not in a short list, so a file cannot run code. A file may have at most PICKLE_BYTES_MOST bytes,
+ * and at most PICKLE_ENTRIES_MOST values on the stack, values in the memo, and entries of
+ * dictionaries and lists. */
 #ifndef DATA_PICKLE_H
 #define DATA_PICKLE_H
 
@@ -28,9 +28,9 @@ enum pickle_type {
     PICKLE_NONE,
     PICKLE_LIST,       /* or a tuple */
     PICKLE_NAME,       /* a function or class, "torch.FloatStorage", which is not imported */
-    PICKLE_CALL,       /* of a function, "torch._utils._rebuild_tensor_v2", which is not run */
+    PICKLE_CALL,       /* a call of "torch._utils._rebuild_tensor_v2" or the like; never executed */
     PICKLE_PERSISTENT, /* an object outside of the pickle; `list` is the tuple that identifies it */
-    PICKLE_MARK,       /* private */
+    PICKLE_MARK,       /* private to pickle.c */
 };
 
 struct pickle_value {
@@ -60,8 +60,8 @@ struct pickle_list {
 };
 
 /* Reads a pickle of `bytes` bytes at `data`, which must outlive the result; `path` is for messages.
- * ST_FORMAT: it is not such a pickle or exceeds a limit; the message has the byte and the
- * import. */
+ * ST_FORMAT: the data is not such a pickle or exceeds a limit; the message has the position or the
+ * name of the refused import. */
 enum status pickle_read(enum pickle_kind kind, const char *path, const char *data, int64_t bytes,
                         struct arena *a, struct pickle_value *ret);
 /* The value for a text key; NULL: there is none, or `d` is not a dictionary. */

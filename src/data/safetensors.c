@@ -1,7 +1,7 @@
-/* Reads files without trusting them. Entries are sorted by start offset. The first must start at 0,
- * each must start where the previous one ends, the last must end at the end of the file, and each
- * must have the size that its shape implies. Then no tensors overlap, none exceeds the file, and
- * every byte belongs to one tensor. */
+/* Reads files without trusting them. Entries are sorted by start offset. The first entry must start
+ * at 0, each further entry must start where the previous entry ends, the last entry must end at the
+ * end of the file, and each entry must have the size that its shape implies. Then no tensors
+ * overlap, none exceeds the file, and every byte belongs to one tensor. */
 #include "data/safetensors.h"
 
 #include "base/file.h"
@@ -13,7 +13,7 @@
 
 enum {
     LENGTH_BYTES = 8,
-    /* Enough for 100,000 tensors; parsed, a header takes up to 40 times as much memory. */
+    /* Enough for 100,000 tensors; a parsed header takes up to 40 times as much memory. */
     HEADER_BYTES_MAX = 1 << 24,
     ALIGNMENT = 64, /* of the tensors in files written here */
 };

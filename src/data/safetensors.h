@@ -32,7 +32,7 @@ struct safetensor {
     int64_t dim[SAFETENSORS_RANK_MAX];
     const void *data; /* the data to write; NULL in an open file */
     int64_t bytes;    /* ignored by safetensors_write */
-    int64_t from;     /* offset of its data in an open file */
+    int64_t from;     /* offset of the data in an open file */
 };
 
 struct safetensors {
@@ -43,7 +43,7 @@ struct safetensors {
     int fd;
 };
 
-/* For example "F32". */
+/* The type's name in the header, "F32". */
 const char *safetensors_type_name(enum safetensors_type type);
 
 /* Opens a file and reads its header, which lives in the arena. */

@@ -57,8 +57,8 @@ static enum status read_input(struct source_text *t, struct arena *a)
     return st;
 }
 
-/* Fails for compressed files, which it recognizes by their first bytes; names the unpack
- * command. */
+/* Fails if the first bytes are those of a compressed file; the message has the command that unpacks
+ * the file. */
 static enum status check_packed(const struct source_text *t)
 {
     static const char *const packed[][2] = {
@@ -89,7 +89,8 @@ enum status source_file(struct source_text *t, const char *path, struct arena *a
     return check_packed(t);
 }
 
-/* Drops a byte order mark and converts CR LF and CR to LF. Returns the number of bytes in `to`. */
+/* Copies the text to `to`, without a byte order mark and with CR LF and CR converted to LF. Returns
+ * the number of bytes in `to`. */
 static int64_t to_unix(const struct source_text *t, char *to)
 {
     int64_t n = 0, i = strncmp(t->text, BYTE_ORDER_MARK, 3) ? 0 : 3;
@@ -119,7 +120,7 @@ void source_newlines(struct source_text *t, bool convert, struct arena *a)
                 returns ? "become tokens" : "becomes a token", returns ? "them" : "it");
 }
 
-/* Reads the cached text; false: it is missing or its SHA-256 is wrong. */
+/* Reads the text from the cache; false: the file is missing, or its SHA-256 is wrong. */
 static bool read_cached(struct source_text *t, const char *path, struct arena *a)
 {
     if (!file_exists(path)) return false;

@@ -19,7 +19,7 @@ struct vocabulary {
     const struct tokenizer *tokenizer;
 };
 
-/* Converts text to token ids. ST_USAGE: the vocabulary lacks some text, which the message names.
+/* Converts text to token ids. ST_USAGE: a part of the text, which the message names, has no token.
  * ST_FORMAT: the text is invalid (for characters: not UTF-8); the message has the byte. */
 enum status vocabulary_encode(const struct vocabulary *v, const char *text, struct arena *a,
                               int32_t **ret_ids, int64_t *ret_count);
@@ -30,9 +30,10 @@ struct token_text vocabulary_bytes(const struct vocabulary *v, int32_t id);
 /* The number of bytes of text that a token represents: 0 for a special token, such as the end of a
  * document; -1 if texts are unknown. */
 int vocabulary_text_bytes(const struct vocabulary *v, int32_t id);
-/* Whether both vocabularies give the same ids to the same texts, as far as texts are known. */
+/* Whether both vocabularies give the same ids to the same texts, as far as the texts of both are
+ * known. */
 bool vocabulary_same(const struct vocabulary *v, const struct vocabulary *w);
-/* Whether the texts of both are known and the vocabularies are not the same. */
+/* Whether the texts of both vocabularies are known and vocabulary_same is false. */
 bool vocabulary_differs(const struct vocabulary *v, const struct vocabulary *w);
 /* Reads a vocabulary from the meta.json at `path`. */
 enum status vocabulary_read(struct vocabulary *v, const char *path, struct arena *a);

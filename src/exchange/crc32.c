@@ -26,7 +26,7 @@ uint32_t crc32_add(uint32_t crc, const void *data, int64_t bytes)
     pthread_once(&once, fill);
     crc = ~crc;
     for (; bytes >= 8; bytes -= 8, at += 8) {
-        uint32_t low, high; /* this machine is little-endian (safetensors.c) */
+        uint32_t low, high; /* the machine must be little-endian (safetensors.c checks this) */
         memcpy(&low, at, 4);
         memcpy(&high, at + 4, 4);
         low ^= crc;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The formats are tried in this order. */
+/* The formats, in the order in which a path is compared with them. */
 static const struct exchange_format *const formats[] = {&exchange_strobe, &exchange_huggingface,
                                                         &exchange_nanogpt};
 
@@ -199,7 +199,7 @@ static float float_of_bits(uint32_t bits)
     return x.value;
 }
 
-/* From IEEE 754 half precision, including subnormal numbers; exact. */
+/* Converts IEEE 754 half precision, including subnormal numbers; the conversion is exact. */
 static float half_to_float(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h >> 15) << 31, exponent = h >> 10 & 31, fraction = h & 1023;

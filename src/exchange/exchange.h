@@ -1,9 +1,9 @@
 /* exchange.h - reads and writes models in the formats of other programs, which exchange.c lists.
  *
- * The code of a format lists the tensors of a model under Strobe's names, which are Hugging Face's
- * for GPT-2, with their places in files. Reading them is the same for all formats: types become
- * float32, (out,in) becomes (in,out), positions are cropped and the vocabulary is padded. Files are
- * not trusted: shapes are compared before memory is allocated.
+ * The code of a format lists the tensors of a model and their places in files. The tensors have
+ * Strobe's names, which are Hugging Face's for GPT-2. One reader for all formats then converts
+ * types to float32 and (out,in) to (in,out), crops positions and pads the vocabulary. Files are not
+ * trusted: shapes are compared before memory is allocated.
  *
  * A new format needs a file like huggingface.c, a declaration below, and a row in exchange.c. */
 #ifndef EXCHANGE_EXCHANGE_H
@@ -44,7 +44,7 @@ struct exchange_tensor {
     int rank;
     int64_t dim[SAFETENSORS_RANK_MAX]; /* in the file */
     int file;                          /* index in exchange_model.file */
-    int64_t from, bytes;               /* of the data in that file */
+    int64_t from, bytes;               /* offset and size of the data in that file */
 };
 
 /* An open file with tensors. */
@@ -68,7 +68,7 @@ struct exchange_model {
     double best_val_loss; /* +infinity: unknown */
     int states;           /* moments of each parameter: AdamW 2, SGD 1; 0: no optimizer state */
     void *private;        /* for the format's own use */
-    const struct vocabulary *vocabulary; /* of the run, if this is its checkpoint; NULL: unknown */
+    const struct vocabulary *vocabulary; /* for a checkpoint of a run: the run's; NULL: unknown */
     const char *tokenizer;               /* argument for tokenizers_find; NULL: unknown */
 };
 
@@ -76,46 +76,49 @@ struct exchange_model {
 bool exchange_is(const char *word, struct arena *a);
 /* Whether a word is a path in one of the formats. */
 bool exchange_is_path(const char *word, struct arena *a);
-/* Opens a path (of a run: the path of a checkpoint), or a published model by name, which is
- * downloaded if needed. Checks that the tensors are exactly those of m->config.model. ST_FORMAT,
- * ST_UNSUPPORTED, ST_USAGE or ST_IO. */
+/* Opens a model by path (for a run, the path of one of its checkpoints) or a published model by
+ * name, which is downloaded if needed. Checks that the tensors are exactly those of
+ * m->config.model. ST_FORMAT, ST_UNSUPPORTED, ST_USAGE or ST_IO. */
 enum status exchange_open(struct exchange_model *m, const char *word, struct arena *a);
 void exchange_close(struct exchange_model *m);
-/* Compares checksums, if the format has any; call it before the weights are used. */
+/* Compares checksums, if the format has any; call this before using the weights. */
 enum status exchange_verify(const struct exchange_model *m);
-/* Returns only the keys of the model; a published model is not downloaded. */
+/* Reads only the configuration keys of a model; a published model is not downloaded. */
 enum status exchange_config(const char *word, struct config_model *ret, struct arena *a);
-/* Reads a parameter, or one of its m->states moments, into p's shape: positions beyond p's are left
- * out, rows of the vocabulary beyond the file's are zero. All other sizes must be those of
- * m->config.model. */
+/* Reads a parameter, or one of its m->states moments, into p's shape: drops positions that the file
+ * has and p does not, and sets rows of the token table that the file does not have to zero. All
+ * other sizes must be equal to those of m->config.model. */
 enum status exchange_read(const struct exchange_model *m, const struct parameter *p,
                           enum exchange_part part, float *ret);
 
 /* Describe format, sizes, types and the state of the training, as lines or as a JSON object. */
 void exchange_print(const struct exchange_model *m, struct str *s);
 struct json_t *exchange_json(const struct exchange_model *m);
-/* The tokens of a model: from its own tokenizer, or GPT-2's if the number of tokens fits, else ids
- * without texts. Logs a warning if a tokenizer cannot be used. */
+/* *ret is the vocabulary of the model's own tokenizer, else GPT-2's if the number of tokens fits,
+ * else ids without texts. Logs a warning if a tokenizer cannot be used. */
 enum status exchange_vocabulary(const struct exchange_model *m, struct vocabulary *ret,
                                 struct arena *a);
 /* A vocabulary of characters as a tokenizer.json that exchange_vocabulary can read. */
 struct json_t *exchange_characters_json(const struct vocabulary *v);
 
-/* The following functions are for the code of formats. Appends a tensor. */
+/* --- functions for the code of formats -------------------------------------------------------- */
+
+/* Appends a tensor. */
 void exchange_add(struct exchange_model *m, struct exchange_tensor t, struct arena *a);
-/* Converts a tensor of the file that was opened last; keeps its name in the file. */
+/* Converts a tensor of the file that was opened last; the result has the tensor's name in the
+ * file. */
 struct exchange_tensor exchange_from_safetensor(const struct exchange_model *m,
                                                 const struct safetensor *t);
 /* Sets a key of m->config; `path` is for the message. ST_UNSUPPORTED: the value is out of range. */
 enum status exchange_set(struct exchange_model *m, const char *path, const char *key,
                          const char *to, struct arena *a);
-/* Sorts the tensors, for exchange_find. ST_FORMAT: two have the same name and part. */
+/* Sorts the tensors, for exchange_find. ST_FORMAT: two tensors have the same name and part. */
 enum status exchange_sort(struct exchange_model *m);
 /* Finds a tensor; NULL: there is none. */
 const struct exchange_tensor *exchange_find(const struct exchange_model *m, const char *name,
                                             enum exchange_part part);
-/* In Strobe the token table is also the output head. Drops the tensor lm_head.weight if it is
- * `tied` or has the values of the token table; otherwise ST_UNSUPPORTED. */
+/* Drops the tensor lm_head.weight, because in Strobe the token table is also the output head.
+ * ST_UNSUPPORTED: the tensor is not `tied` and has other values than the token table. */
 enum status exchange_drop_head(struct exchange_model *m, bool tied);
 
 /* The model that a format writes. */
@@ -125,7 +128,7 @@ struct exchange_source {
     const struct vocabulary *vocabulary;
     int64_t iter;
     double best_val_loss;
-    /* Parameters without the padding of the vocabulary, (in,out), float32, in the model's order. */
+    /* The parameters in the model's order: (in,out), float32, without padding of the vocabulary. */
     struct exchange_values {
         const char *name;
         int rank;
@@ -135,9 +138,9 @@ struct exchange_source {
     int count;
 };
 
-/* Writes an open model in another format, as a new folder or file. `vocabulary` has the model's
- * tokens; padding rows of the token table are left out. ST_UNSUPPORTED: the format cannot express
- * the model. ST_USAGE: `path` exists. */
+/* Writes an open model in another format, as a new folder or file. `vocabulary` is the model's;
+ * padding rows of the token table are left out. ST_UNSUPPORTED: the format cannot express the
+ * model. ST_USAGE: `path` exists. */
 enum status exchange_write(const struct exchange_model *m, const struct vocabulary *vocabulary,
                            const struct exchange_format *f, const char *path, struct arena *a);
 /* The format with this name; NULL: there is none, or it is only read. */

@@ -34,11 +34,11 @@ static enum status read_json(const char *path, int64_t most, json_t **ret, struc
 
 /* --- config.json ------------------------------------------------------------------------------ */
 
-/* Keys with only one value that Strobe's GPT supports. */
+/* Keys of which Strobe's GPT supports only one value. */
 static const struct {
     const char *key;
     bool wanted, if_missing;
-    const char *other; /* what the other value means */
+    const char *other; /* for the message: what the unsupported value means */
 } switches[] = {
     {"scale_attn_weights", true, true, "does not scale attention by the size of a head"},
     {"scale_attn_by_inverse_layer_idx", false, false, "scales attention by the number of a layer"},

@@ -4,7 +4,7 @@
 
 #include "exchange/exchange.h"
 
-/* Writes a config.json for transformers' GPT2Config: the keys of the model, including dropout.
+/* Writes a config.json for transformers' GPT2Config with the keys of the model, including dropout.
  * c->model.vocab_size is the number of rows of the token table. */
 enum status huggingface_write_config(const struct config *c, const char *path);
 /* Writes config.json, model.safetensors and, if the texts of the tokens are known, tokenizer.json

@@ -109,7 +109,7 @@ static enum status write_tokenizer(const struct exchange_source *s, const char *
                       JSON_INDENT(2), a);
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the folder ------------------------------------------------------------------------------- */
 
 static enum status write_files(const struct exchange_source *s, const char *folder, struct arena *a)
 {

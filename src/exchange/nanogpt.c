@@ -33,7 +33,7 @@ int *nanogpt_order(const struct model *m, int *ret_decayed, struct arena *a)
     return order;
 }
 
-/* The file in an out_dir of nanoGPT. */
+/* The path of the checkpoint in an out_dir of nanoGPT. */
 static const char *in_folder(const char *path, struct arena *a)
 {
     return arena_printf(a, "%s/ckpt.pt", path);
@@ -115,7 +115,7 @@ static enum status read_args(struct exchange_model *m, const struct pickle_value
 
 /* --- the optimizer ---------------------------------------------------------------------------- */
 
-/* The values for the keys 0 to n - 1; NULL: there is no value. */
+/* The values of `d` for the keys 0 to n - 1; NULL for a key without a value. */
 static const struct pickle_value **by_number(const struct pickle_value *d, int n, struct arena *a)
 {
     const struct pickle_value **ret = ARENA_NEW(a, const struct pickle_value *, n);
@@ -127,7 +127,8 @@ static const struct pickle_value **by_number(const struct pickle_value *d, int n
     return ret;
 }
 
-/* Whether the groups are those of nanoGPT: matrices, then the rest, numbered in this order. */
+/* Whether the groups are those of nanoGPT: first all matrices, then all other parameters, numbered
+ * in this order. */
 static bool has_groups(const struct pickle_value *groups, int decayed, int all)
 {
     int number = 0;
@@ -189,7 +190,7 @@ static enum status add_states(struct exchange_model *m, const struct pickle_valu
     return ST_OK;
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the checkpoint --------------------------------------------------------------------------- */
 
 static enum status read_root(struct exchange_model *m, const struct pickle_value *root,
                              struct arena *a)

@@ -63,7 +63,8 @@ static void put_tensor(struct writing *x, int i, enum exchange_part part)
     torch_put_tensor(&x->w, x->storage[i][part], 0, v->rank, dim);
 }
 
-/* The token table is written under two names, its own and that of the output head. */
+/* Writes the weights. The token table has two names in the file: its own name and the name of the
+ * output head. */
 static void put_weights(struct writing *x)
 {
     torch_begin(&x->w, TORCH_ORDERED_DICT);
@@ -165,7 +166,7 @@ static void put_optimizer(struct writing *x)
     torch_end(&x->w);
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the checkpoint --------------------------------------------------------------------------- */
 
 static void put_args(struct writing *x)
 {

@@ -103,8 +103,8 @@ static const char *hub_folder(struct arena *a)
     return user && *user ? arena_printf(a, "%s/.cache/huggingface/hub", user) : NULL;
 }
 
-/* The folder of the snapshot of branch main in Hugging Face's cache, if it has the weights; NULL:
- * there is none. */
+/* The folder of the snapshot of branch main in Hugging Face's cache; NULL: there is no such
+ * snapshot, or it does not have the weights. */
 static const char *in_hub(const struct published *p, struct arena *a)
 {
     static const char *const owners[] = {"openai-community--", ""}; /* now; before 2024 */

@@ -6,13 +6,13 @@
 
 struct published;
 
-/* NULL if no published model has this name. */
+/* Finds a published model by name; NULL: there is none. */
 const struct published *published_find(const char *name);
 /* "gpt2, gpt2-medium, ..." */
 const char *published_names(struct arena *a);
 /* The validation loss on OpenWebText that nanoGPT published (README, "baselines"); NAN: none. */
 double published_loss(const char *name);
-/* The keys of the model, without access to its files. */
+/* Sets the configuration keys of the model; reads no files. */
 void published_config(const struct published *p, struct config_model *ret);
 /* Finds the folder with the model's config.json and model.safetensors in Strobe's cache
  * ($XDG_CACHE_HOME/strobe/NAME, else ~/.cache/strobe/NAME) or in Hugging Face's ($HF_HUB_CACHE,

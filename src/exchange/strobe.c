@@ -1,5 +1,5 @@
-/* Strobe's own checkpoint as a format, so that a new run or an export can read it like a file of
- * another program. train/checkpoint.c, which finds checkpoints, verifies the digests. */
+/* Strobe's own checkpoint as a format, so that a new run or an export can read a checkpoint like a
+ * file of another program. train/checkpoint.c, which finds checkpoints, verifies the digests. */
 #include "base/file.h"
 #include "base/json.h"
 #include "exchange/exchange.h"

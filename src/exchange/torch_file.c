@@ -18,7 +18,7 @@ static const char pickle_name[] = "/data.pkl";
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Before PyTorch 1.6 a file was a sequence of pickles, the first of which is a number. */
+/* Fails for a file that begins with a pickle: PyTorch before 1.6 wrote a sequence of pickles. */
 static enum status check_not_legacy(const char *path)
 {
     char begin = 0;
@@ -62,7 +62,7 @@ static const struct zip_entry *find(const struct torch_file *f, const char *name
     return e;
 }
 
-/* Checks the byte order. PyTorch before 2.1 did not write it. */
+/* Checks the byte order, which PyTorch before 2.1 did not write. */
 static enum status check_order(const struct torch_file *f)
 {
     char order[8] = "";

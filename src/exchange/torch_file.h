@@ -17,7 +17,7 @@ struct torch_file {
     /* private to torch_file.c */
     const char *prefix;
     struct arena *arena;
-    bool *is_checked; /* for each zip.entry: its checksum was found to be right */
+    bool *is_checked; /* for each zip.entry: whether its checksum was found to be right */
 };
 
 /* A tensor and its place in the file. Its elements are contiguous, in row-major order. Tied weights
@@ -26,13 +26,13 @@ struct torch_tensor {
     enum safetensors_type type;
     int rank; /* 0: a scalar */
     int64_t dim[SAFETENSORS_RANK_MAX];
-    int64_t from, bytes; /* of its data in the file */
+    int64_t from, bytes; /* offset and size of the data in the file */
     const struct zip_entry *storage;
 };
 
 /* Opens a file and reads its pickle. The arena must outlive the file. */
 enum status torch_open(struct torch_file *f, const char *path, struct arena *a);
-/* No effect on a zeroed struct. */
+/* Closes the file; has no effect on a zeroed struct. */
 void torch_close(struct torch_file *f);
 /* Whether a value is a tensor or a parameter, valid or not. */
 bool torch_is_tensor(const struct pickle_value *v);
@@ -41,8 +41,8 @@ bool torch_is_tensor(const struct pickle_value *v);
  * dimensions. */
 enum status torch_tensor(const struct torch_file *f, const char *name, const struct pickle_value *v,
                          struct torch_tensor *ret);
-/* Checks the checksum of a tensor's storage, once for each storage; for callers that read the bytes
- * themselves. Not thread-safe. */
+/* Checks the checksum of a tensor's storage; a storage of several tensors is checked only once. For
+ * callers that read the bytes themselves. Not thread-safe. */
 enum status torch_check(const struct torch_file *f, const struct torch_tensor *t);
 /* Reads a tensor's t->bytes bytes of data and checks the checksum. */
 enum status torch_read(const struct torch_file *f, const struct torch_tensor *t, void *ret);

@@ -6,14 +6,16 @@
 #include "exchange/exchange.h"
 #include "exchange/torch_file.h"
 
-/* Opens a file, appends it to m->file, which must have space for it, and sets m->private to it. */
+/* Opens a file, appends it to the array m->file, which must have space, and lets m->private point
+ * to the opened file (struct torch_file). */
 enum status torch_model_open(struct exchange_model *m, const char *path, struct arena *a);
-/* The object that was saved. */
+/* The object that the file contains. */
 const struct pickle_value *torch_model_root(const struct exchange_model *m);
-/* Appends a tensor. `transposed`: if it has two dimensions, it is stored as (out,in). */
+/* Appends the tensor `v` to the model. `transposed`: a tensor of two dimensions is stored as
+ * (out,in). */
 enum status torch_model_add(struct exchange_model *m, const char *name, enum exchange_part part,
                             bool transposed, const struct pickle_value *v, struct arena *a);
-/* Reads a number, which may also be a tensor of one float32. */
+/* Reads a number, which may be stored as a tensor of one float32. */
 enum status torch_model_number(const struct exchange_model *m, const char *name,
                                const struct pickle_value *v, double *ret);
 enum { TORCH_NAME_MOST = 200 };

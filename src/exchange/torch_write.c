@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Python's names are in data/pickle.c. */
+/* Instructions of pickle; data/pickle.c has their names. */
 #define ORDERED_DICT "ccollections\nOrderedDict\n)R"
 
 static void put_bytes(struct torch_writer *w, const void *bytes, int64_t n)

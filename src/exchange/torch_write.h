@@ -9,9 +9,9 @@
  *     torch_end(&w);
  *     TRY(torch_writer_commit(&w));
  *
- * A file has one value, most often a dictionary. Between the begin and the end of a dictionary,
- * keys and values alternate. A call in a wrong place is a BUG. The commit reports the first write
- * error. */
+ * A file has one value, most often a dictionary. Between torch_begin and torch_end of a dictionary,
+ * keys and values alternate. A call in a wrong place is a BUG. torch_writer_commit reports the
+ * first write error. */
 #ifndef EXCHANGE_TORCH_WRITE_H
 #define EXCHANGE_TORCH_WRITE_H
 
@@ -39,7 +39,7 @@ struct torch_writer {
     int storages, capacity;
 };
 
-/* Begins a file; the arena must live until the commit, which replaces any file at the path. */
+/* Begins a file. The arena must live until the commit. The commit replaces any file at `path`. */
 enum status torch_writer_open(struct torch_writer *w, const char *path, struct arena *a);
 /* Writes the data of a storage immediately; returns its number. Can be called at any time. */
 int torch_put_storage(struct torch_writer *w, enum safetensors_type type, const void *data,
@@ -56,7 +56,7 @@ void torch_put_bool(struct torch_writer *w, bool value);
 void torch_put_none(struct torch_writer *w);
 void torch_begin(struct torch_writer *w, enum torch_kind kind);
 void torch_end(struct torch_writer *w);
-/* Writes the pickle, syncs the file and gives it its name; on failure the file is removed. */
+/* Writes the pickle, syncs the file and gives it its name; on failure removes the file. */
 enum status torch_writer_commit(struct torch_writer *w);
 void torch_writer_discard(struct torch_writer *w);
 

@@ -34,7 +34,8 @@ static bool has_text(const json_t *object, const char *key, const char *text)
     return found && !strcmp(found, text);
 }
 
-/* Reads the characters of a tokenizer that exchange_characters_json wrote; false: it is another. */
+/* Reads the characters of a tokenizer that exchange_characters_json wrote; false: it is another
+ * tokenizer. */
 static bool read_characters(const json_t *root, struct vocabulary *ret, struct arena *a)
 {
     const json_t *model = json_object_get(root, "model"), *ids = json_object_get(model, "vocab");
@@ -68,7 +69,7 @@ static bool open_characters(const char *folder, struct vocabulary *ret, struct a
     return is;
 }
 
-/* --- any -------------------------------------------------------------------------------------- */
+/* --- any model -------------------------------------------------------------------------------- */
 
 /* Whether a token table has GPT-2's size; it may have padding rows. */
 static bool is_gpt2(int64_t vocab)

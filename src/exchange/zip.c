@@ -1,7 +1,7 @@
-/* Reads zip files without trusting them. Sizes are compared with the file's before memory is
- * allocated. The entries are sorted by offset; each must begin after the data of the entry before,
- * and the last must end before the directory. So entries do not overlap, and all data is inside the
- * file. */
+/* Reads zip files without trusting them. Sizes are compared with the size of the file before memory
+ * is allocated. The entries are sorted by offset; each entry must begin after the data of the entry
+ * before, and the last entry must end before the directory. So entries do not overlap, and all data
+ * is inside the file. */
 #include "exchange/zip.h"
 
 #include "exchange/crc32.h"
@@ -51,7 +51,7 @@ static bool agrees(uint64_t narrow, uint64_t wide, uint64_t most)
     return narrow == most || narrow == wide;
 }
 
-/* Reads the zip64 end record. `end` is the other end record, at offset `at`. */
+/* Reads the zip64 end record. `end` is the end record without 64-bit numbers, at offset `at`. */
 static enum status read_end64(const struct zip_file *z, const uint8_t *locator, const uint8_t *end,
                               uint64_t at, struct directory *d)
 {

@@ -12,7 +12,7 @@
 #define ZIP_END64     0x06064b50u
 #define ZIP_LOCATOR64 0x07064b50u
 
-/* Bytes without names and extra fields. */
+/* Sizes of these records in bytes, without names and extra fields. */
 enum {
     ZIP_LOCAL_BYTES = 30,
     ZIP_DIRECTORY_BYTES = 46,
@@ -27,7 +27,8 @@ enum {
 
 enum {
     ZIP_EXTRA64 = 1,
-    /* Flags: the data is encrypted; sizes and checksum follow the data; names are UTF-8. */
+    /* Flags of an entry: its data is encrypted; its sizes and checksum follow its data; its name is
+     * UTF-8. */
     ZIP_ENCRYPTED = 1 | 1 << 6 | 1 << 13,
     ZIP_SIZES_FOLLOW = 1 << 3,
     ZIP_UTF8 = 1 << 11,

@@ -1,4 +1,5 @@
-/* Writes the sizes and checksum of an entry before its data, since they are known in advance. */
+/* Writes the sizes and the checksum of an entry before its data, since the whole entry is in
+ * memory. */
 #include "exchange/crc32.h"
 #include "exchange/zip.h"
 #include "exchange/zip_format.h"
@@ -58,7 +59,7 @@ static void write_local(struct zip_writer *w, const struct zip_entry *e)
         put(&extra, 8, e->bytes);
         put(&extra, 8, e->bytes);
     }
-    /* As torch.save does, adds an extra field of 4 bytes and as many letters as are needed. */
+    /* As torch.save does, adds an extra field of 4 bytes and as many letters as align the data. */
     int64_t name = (int64_t)strlen(e->name), at = w->at + ZIP_LOCAL_BYTES + name + extra.n + 4;
     int64_t padding = round_up(at, ZIP_ALIGNMENT) - at;
     put(&extra, 2, PADDING);

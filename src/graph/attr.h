@@ -27,7 +27,8 @@ struct attr_field {
     size_t offset; /* in union attr */
     /* ATTR_BOOL: the word printed for false; NULL: nothing is printed. */
     const char *otherwise;
-    /* The value is printed even if it is 0, the default; other fields omit it then. */
+    /* The value is printed even if it is 0, the default; other fields are not printed if they are
+     * 0. */
     bool always;
 };
 
@@ -45,8 +46,8 @@ ATTR_SCHEMAS(X)
 size_t attr_size(enum attr_kind kind);
 /* Prints every attribute that differs from its default: " [ta heads 12 eps 1e-05 tf32]". */
 void attr_print(enum op op, const union attr *attr, const struct numerics *n, struct str *s);
-/* True if all attributes are equal, including the steps of a chain. If `sites` is false, the site
- * of a dropout is not compared, because it does not change the amount of work. */
+/* True if all attributes are equal, including the steps of a chain. If `sites` is false, the sites
+ * of dropouts may differ, because they do not change the amount of work. */
 bool attr_same(enum op op, const union attr *a, const union attr *b, bool sites);
 bool numerics_same(const struct numerics *a, const struct numerics *b);
 

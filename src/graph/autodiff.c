@@ -4,8 +4,8 @@
 
 struct sweep {
     struct graph *g;
-    bool *needed;   /* per value: it depends on a parameter */
-    value *adjoint; /* per value: the sum so far */
+    bool *needed;   /* per value: whether the value depends on a value of `wrt` */
+    value *adjoint; /* per value: the sum of the adjoints from its uses so far */
 };
 
 static void mark_needed(struct sweep *s, int n, const value *wrt)

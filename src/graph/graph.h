@@ -1,8 +1,9 @@
 /* graph.h - a computation: nodes in a valid execution order, and their values.
  *
- * Nodes are only appended, inputs before users, so the array is topologically ordered. The first
- * failure while a graph is built is stored in g->st and later calls do nothing, so code that builds
- * a graph needs no checks; its caller calls graph_status. Everything lives in the arena. */
+ * Nodes are only appended, and a node after the producers of its inputs, so the array is
+ * topologically ordered. The first failure while a graph is built is stored in g->st and later
+ * calls do nothing, so code that builds a graph needs no checks; its caller calls graph_status.
+ * Everything lives in the arena. */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
@@ -42,7 +43,7 @@ struct graph {
     struct arena *arena;
     struct node *node;
     int nodes, node_capacity;
-    struct value_info *info; /* of value i; info[0] is unused */
+    struct value_info *info; /* info[i] is of value i; info[0] is unused */
     int values, value_capacity;
     struct graph_output *output; /* values that must be computed, in addition to state */
     int outputs, output_capacity;
@@ -53,7 +54,7 @@ struct graph {
     const char *scope;
     struct numerics numerics; /* for operators with the flag NUMERICS */
 
-    enum status st; /* of the first failure */
+    enum status st; /* the first failure, and its message */
     const char *st_text;
 };
 
@@ -61,13 +62,13 @@ void graph_init(struct graph *g, struct arena *a);
 /* The first failure while the graph was built, with its message; ST_OK if none. */
 enum status graph_status(const struct graph *g);
 
-/* Appends a node and returns its output 0; graph_out gives the handles of other outputs. An output
- * of more than VALUE_BYTES_MOST bytes is the failure ST_MEMORY. `given` may be NULL if the shape
- * rule does not need it. */
+/* Appends a node and returns its output 0; graph_out returns its other outputs. An output of more
+ * than VALUE_BYTES_MOST bytes is the failure ST_MEMORY. `given` may be NULL if the shape rule does
+ * not need it. */
 value graph_add(struct graph *g, enum op op, const union attr *attr, int n_in, const value *in,
                 const struct type *given);
-/* Appends a copy of node `n` of another graph, with its phase, layer and scope. `map` gives the
- * inputs of the copy for those of `n`. */
+/* Appends a copy of node `n` of another graph, with the same phase, layer and scope. `map` gives
+ * for each input of `n` the input of the copy. */
 value graph_copy(struct graph *g, const struct graph *from, const struct node *n, const value *map);
 /* Makes a value an output of the graph, with this name. */
 void graph_output(struct graph *g, const char *name, value v);

@@ -77,8 +77,10 @@ enum policy {
     POLICY_F32,      /* f32 in and out */
     POLICY_BF16,     /* bf16 in and out */
     POLICY_AS_INPUT, /* the type of its first float input */
-    POLICY_WIDER, /* the wider type of two operands; a repeated vector or scalar does not count */
-    POLICY_ROWS,  /* bf16 at fusion=full, else f32: row statistics, operators with an f32 table */
+    /* The wider type of two operands, but the first operand's type if the second is one element or
+     * is repeated along leading dimensions. */
+    POLICY_WIDER,
+    POLICY_ROWS, /* bf16 at fusion=full, else f32: row statistics, operators with an f32 table */
 };
 
 /* Numerical options beyond the types, for operators with the flag NUMERICS. */
@@ -91,7 +93,7 @@ struct numerics {
 /* The kind of memory that holds a leaf. Every kind except STORAGE_INPUT and STORAGE_UNIT is a range
  * laid out once, in parameter order; a parameter has the same offset in weights, gradients and
  * moments. A leaf of STORAGE_UNIT is state that lives only while a graph uses it: the planner
- * places it in the arena, and leaves that overlap as one value. */
+ * places the leaf in the arena, and leaves that overlap are placed as one value. */
 enum storage {
     STORAGE_INPUT,     /* written by the host before each run */
     STORAGE_WEIGHTS,   /* fp32 master weights */
@@ -117,7 +119,7 @@ struct dropout {
     enum dropout_pattern pattern;
     int threshold; /* 0 ... 255: round(256 p) */
     uint32_t seed;
-    uint32_t site; /* the position in the model, the same at every rung */
+    uint32_t site; /* the layer's position in the model; every fusion level has the same sites */
 };
 
 /* Leaves of a range start at multiples of this many elements. The padding between leaves is always

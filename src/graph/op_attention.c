@@ -1,6 +1,7 @@
 /* Attention that never stores its T x T matrices, and the operators of its expansion.
  *
- * The expansion is the definition. Slow attention runs it; tests compare fast kernels with it. */
+ * The expansion is the definition. Slow attention runs the expansion; tests compare fast kernels
+ * with the expansion. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -126,7 +127,7 @@ static double pairs(const struct node *n, const struct type *qkv)
     return B * (n->attr.attention.causal ? T * (T + 1) / 2 : T * T);
 }
 
-/* Two matmuls with 2 D FLOPs per pair and query head, and the softmax; k and v are read once. */
+/* Two matmuls with 2 D FLOPs per pair and query head each, and the softmax; k and v count once. */
 struct cost cost_attention(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);
@@ -185,7 +186,7 @@ void expand_score_softmax(struct graph *g, const struct node *n, const value *in
     if (n->n_out == 2) out[1] = g_dropout(g, out[0], in[1], n->attr.score.drop);
 }
 
-/* Masked elements are neither read nor computed, but zeros are written for them. */
+/* Masked elements are neither read nor computed, but the kernel writes zeros for them. */
 struct cost cost_score_softmax(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);

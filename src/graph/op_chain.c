@@ -129,7 +129,8 @@ static enum status check_types(const struct chain *c, const struct type *in,
     return ST_OK;
 }
 
-/* x and tensors of its shape or broadcast to it -> up to CHAIN_OUTPUTS results of that shape */
+/* x, and tensors that have the shape of x or are broadcast to it -> up to CHAIN_OUTPUTS results of
+ * the shape of x */
 enum status shape_chain(struct node *n, const struct type *in, const struct type *,
                         struct type *out)
 {
@@ -146,7 +147,7 @@ enum status shape_chain(struct node *n, const struct type *in, const struct type
     return ST_OK;
 }
 
-/* The steps as separate operators, with constants as tensors. */
+/* Appends the steps as separate operators, with constants as tensors. */
 void expand_chain(struct graph *g, const struct node *n, const value *in, value *out)
 {
     const struct chain *c = n->attr.chain;

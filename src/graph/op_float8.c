@@ -8,10 +8,10 @@
  * A code is x / scale rounded to the nearest number of the type, ties to even, saturated at the
  * type's largest number; NaN stays NaN. The scale is a power of two, so the division is exact. The
  * scale follows the largest |x| of earlier steps (delayed scaling). Slot s % AMAX_STEPS of amax
- * belongs to step s: this run updates the slot of its step, clears the slot of the next step, and
- * uses the largest finite value of the other slots. The code of that value is in the uppermost
+ * belongs to step s: a run of step s updates the slot of step s, clears the slot of the next step,
+ * and uses the largest finite value of the other slots. The code of that value is in the uppermost
  * complete binade of the type, so a tensor may grow by a factor of 1.75 before it saturates. If all
- * other slots are zero the scale is 2^-first. */
+ * other slots are zero, the scale is 2^-first. */
 enum status shape_quantize(struct node *n, const struct type *in, const struct type *,
                            struct type *out)
 {
@@ -60,7 +60,7 @@ void expand_quantize_gelu_grad(struct graph *g, const struct node *n, const valu
 
 /* amax, a (...,C), step, b (...,C), w (C) [, bias (C)] -> outputs of QUANTIZE for y, then
  * a + dropout(b), mean, rstd. y is the normalized output of ADD_LAYERNORM, rounded to the type of a
- * before quantization, so codes are the same as those of the two separate operators. */
+ * before quantization, so the codes are those of ADD_LAYERNORM and QUANTIZE as two operators. */
 enum status shape_quantize_add_layernorm(struct node *n, const struct type *in,
                                          const struct type *given, struct type *out)
 {

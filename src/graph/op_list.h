@@ -7,8 +7,8 @@
  *   level       PRIMITIVE: one arithmetic step; every backend implements all of these. LAYER: one
  *               operation of a layer, as in an eager framework. FUSED: several operations, as a
  *               compiler would fuse them.
- *   family      the row of a profile that counts its time (enum family); BY_PLACE: that of the
- *               layer that contains the node
+ *   family      the row of a profile that counts the operator's time (enum family); BY_PLACE: the
+ *               family of the layer that contains the node
  *   attributes  the schema in attr.c; `none`: no attributes
  *   flags       VIEW      the output is the input's bytes with another type
  *               INPLACE   output 0 may overwrite input 0
@@ -16,11 +16,11 @@
  *               WRITES(n) for i < n output i is input i, state that is written in place; the node
  *                         is never dead code
  *               GRAD_ALL  the gradient rule reads the adjoints of all outputs, not only of output 0
- *               NUMERICS  its kernels depend on struct numerics
- *   precision   the type it computes in under mixed precision (enum policy, pass/precision.c).
+ *               NUMERICS  the operator's kernels depend on struct numerics
+ *   precision   the type that the operator computes in under mixed precision (enum policy).
  *               IN(i): input i is always f32: parameters, statistics, scalars
  *   gradient    no_gradient: to request a gradient is an error (no zero gradient is substituted)
- *   expansion   the definition in terms of smaller operators; no_expansion: it is primitive
+ *   expansion   the definition in terms of smaller operators; no_expansion: there is none
  *
  * Shapes, meaning and gradients are documented at the rules in op_*.c; docs/OPS.md has kernels. */
 /* clang-format off */

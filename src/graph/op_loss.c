@@ -1,4 +1,5 @@
-/* Cross-entropy of logits and target tokens, averaged over rows. */
+/* Cross-entropy of logits and target tokens, averaged over rows. A row of logits has V' columns, at
+ * least attr.loss.vocab; the columns from `vocab` on are padding. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 

@@ -66,7 +66,7 @@ static value flat(struct graph *g, value x) /* (...,C) -> (N,C) */
     return t.rank == 2 ? x : g_reshape(g, x, type_2d(t.dtype, type_rows(&t), type_columns(&t)));
 }
 
-/* For C = op(A) op(B) each gradient is one matmul. */
+/* For C = op(A) op(B), the gradients of A and of B are one matmul each. */
 static value grad_of_a(struct graph *g, const struct node *n, value d)
 {
     value b = n->in[1];
@@ -82,7 +82,8 @@ static value grad_of_b(struct graph *g, const struct node *n, value d)
     return n->attr.matmul.tb ? g_matmul(g, d, a, true, ta) : g_matmul(g, a, d, !ta, false);
 }
 
-/* Appends the gradient of B first: it is often the last reader of A, whose memory it then frees. */
+/* Appends the gradient of B first: that node is often the last reader of A, so A's memory is free
+ * earlier. */
 void grad_matmul(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[1] = grad_of_b(g, n, dout[0]);

@@ -109,8 +109,8 @@ static int64_t packed_heads(const struct node *n, int64_t H, int64_t parts)
     return H < 1 || KV < 1 || H % KV ? 0 : H + (parts - 1) * KV;
 }
 
-/* (B,T,(H+(P-1)*KV)*D) -> P tensors (B,H,T,D): parts after the first have KV heads, and head h of
- * their results is their head h / (H/KV). */
+/* (B,T,(H+(P-1)*KV)*D) -> P tensors (B,H,T,D): a part after the first has KV heads, and head h of
+ * its result is head h / (H/KV) of the part. */
 enum status shape_split_heads(struct node *n, const struct type *in, const struct type *,
                               struct type *out)
 {
@@ -133,7 +133,8 @@ void grad_split_heads(struct graph *g, const struct node *n, const value *dout, 
     din[0] = g_merge_heads(g, n->attr.heads.kv_heads, n->n_out, d);
 }
 
-/* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): in parts after the first, H/KV heads are summed */
+/* P tensors (B,H,T,D) -> (B,T,(H+(P-1)*KV)*D): in each part after the first, every H/KV heads are
+ * summed to one head */
 enum status shape_merge_heads(struct node *n, const struct type *in, const struct type *,
                               struct type *out)
 {
@@ -179,7 +180,7 @@ void grad_embed(struct graph *g, const struct node *n, const value *dout, value 
     din[0] = g_embed_grad(g, n->in[1], dout[0], *graph_type(g, n->in[0]));
 }
 
-/* The inputs are pairs of a table and ids; only the rows that the ids select are read. */
+/* The inputs are pairs of a table and ids; only the rows that the ids select count as read. */
 struct cost cost_embed(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = {0, (double)type_bytes(&out[0])};
@@ -218,7 +219,7 @@ void expand_embed_grad_sum(struct graph *g, const struct node *n, const value *i
     out[0] = g_embed_grad(g, in[0], sum, type_2d(dy.dtype, n->attr.table.rows, C));
 }
 
-/* The cost of summing all rows by position, then by id. */
+/* The cost of summing the rows over the sequences for each position, then by id. */
 struct cost cost_embed_grad_sum(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);

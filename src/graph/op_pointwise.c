@@ -14,7 +14,7 @@ enum status shape_binary(struct node *n, const struct type *in, const struct typ
     return shape_same(n, in, given, out);
 }
 
-/* The adjoint of an operand that was broadcast: the sum over its copies. */
+/* The adjoint of an operand: if the operand was broadcast, the sum over its copies. */
 static value sum_broadcast(struct graph *g, value d, value operand)
 {
     const struct type td = *graph_type(g, d), to = *graph_type(g, operand);
@@ -234,7 +234,7 @@ void expand_elu_grad(struct graph *g, const struct node *, const value *in, valu
     out[0] = g_mul(g, in[0], g_offset(g, left, 1));
 }
 
-/* The mask is regenerated from its counter, so the gradient is the same dropout of dy. */
+/* The gradient is dropout of dy with the same mask, which is generated again from its counter. */
 void grad_dropout(struct graph *g, const struct node *n, const value *dout, value *din)
 {
     din[0] = g_dropout(g, dout[0], n->in[1], n->attr.drop);

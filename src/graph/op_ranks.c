@@ -1,10 +1,10 @@
 /* Collectives: each works in place on a range of state that every rank has, with N elements.
  *
- * ALL_REDUCE: all ranks get the sum. REDUCE_SCATTER: rank r gets the sum in its shard, and the rest
- * of its range is undefined. ALL_GATHER: all ranks get every rank's shard. BROADCAST: all ranks get
- * the data of rank 0. group_shard (backend/communicator.h) defines shards. Costs are those of ring
- * algorithms, which transfer the fewest bytes possible (Patarasu and Yuan, 2009, "Bandwidth optimal
- * all-reduce algorithms for clusters of workstations"). */
+ * ALL_REDUCE: all ranks get the sum. REDUCE_SCATTER: rank r gets the sum in its shard; the other
+ * elements of its range become undefined. ALL_GATHER: all ranks get every rank's shard. BROADCAST:
+ * all ranks get the data of rank 0. group_shard (backend/communicator.h) defines shards. Costs are
+ * those of ring algorithms, which transfer the fewest bytes possible (Patarasu and Yuan, 2009,
+ * "Bandwidth optimal all-reduce algorithms for clusters of workstations"). */
 #include "graph/graph.h"
 #include "graph/op_rules.h"
 

@@ -1,9 +1,9 @@
 /* Rotary position embeddings (Su et al., arXiv 2104.09864): columns 2i and 2i+1 of a head are a
  * point of the plane, which is rotated by the angle t theta^(-2i/D) at position t.
  *
- * A separate operator computes cosines and sines, once per step for all layers and for both the
- * forward and the backward pass. It uses double precision: in float, an angle of 1000 has an error
- * of 6e-5. */
+ * A separate operator, ROPE_TABLE, computes cosines and sines, once per step for all layers and for
+ * both the forward and the backward pass. ROPE_TABLE uses double precision: in float, an angle of
+ * 1000 has an error of up to 6e-5. */
 #include "graph/build.h"
 #include "graph/op_rules.h"
 
@@ -63,7 +63,7 @@ static value together(struct graph *g, struct pairs p)
     return g_reshape(g, g_concat(g, 2, both), t);
 }
 
-/* (T,K) -> (T,H*K): copied for each of H heads */
+/* (T,K) -> (T,H*K): a copy for each of H heads */
 static value for_heads(struct graph *g, value x, int64_t H)
 {
     struct type t = *graph_type(g, x);

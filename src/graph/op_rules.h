@@ -14,7 +14,8 @@
 #include "graph/op_list.h"
 #undef OP
 
-/* The dtype of a result that may be bf16 or f32: that of `given`, or `in` if `given` is NULL. */
+/* The dtype of a result that may be bf16 or f32: the dtype of `given`, or `in` if `given` is
+ * NULL. */
 enum dtype result_dtype(enum dtype in, const struct type *given);
 /* The cost of reading inputs once, writing outputs once, and `flops` per element of `t`. */
 struct cost cost_each(const struct node *n, const struct type *in, const struct type *out,

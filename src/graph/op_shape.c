@@ -38,7 +38,7 @@ enum status shape_square(struct node *n, const struct type *in, const struct typ
     return shape_same(n, in, given, out);
 }
 
-/* (...) -> (1); of bf16 in f32 */
+/* (...) -> (1); for bf16 inputs the result is f32 */
 enum status shape_scalar(struct node *n, const struct type *in, const struct type *,
                          struct type *out)
 {
@@ -80,7 +80,7 @@ struct cost cost_pointwise(const struct node *n, const struct type *in, const st
     return cost_each(n, in, out, 1, reduces ? &in[0] : &out[0]);
 }
 
-/* Five operations for each element of input 0: an exponential and a few simple ones. */
+/* Five operations for each element of input 0: an exponential and a few simple operations. */
 struct cost cost_five(const struct node *n, const struct type *in, const struct type *out)
 {
     return cost_each(n, in, out, 5, &in[0]);

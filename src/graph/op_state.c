@@ -64,7 +64,8 @@ void expand_update_copy(struct graph *g, const struct node *n, const value *in, 
     out[copy] = g_store(g, in[copy], g_cast(g, out[0], DT_BF16));
 }
 
-/* x in the first decay_elements elements, 0 in the others; x is a multiple of the weights. */
+/* x in the first decay_elements elements, 0 in all later elements; x is a multiple of the
+ * weights. */
 static value decayed_part(struct graph *g, value x, int64_t decay_elements)
 {
     const struct type t = *graph_type(g, x);
@@ -126,7 +127,7 @@ struct cost cost_store(const struct node *n, const struct type *in, const struct
     return c;
 }
 
-/* Inputs and outputs once, except that the bf16 copy is only written. */
+/* Every input is read once and every output is written once, but the bf16 copy is only written. */
 struct cost cost_adamw(const struct node *n, const struct type *in, const struct type *out)
 {
     struct cost c = cost_move(n, in, out);

@@ -24,14 +24,14 @@ static enum status verify_types(const struct graph *g, int id)
 struct state {
     enum storage storage;
     int64_t first, end;
-    int64_t most; /* the largest `end` of this and earlier states of its storage in the list */
+    int64_t most; /* the largest `end` of this state and earlier states of the same storage */
     int leaf;
 };
 
 struct check {
     const struct graph *g;
-    int *leaf;           /* per value: the leaf that the value is or views; 0: none */
-    bool *written;       /* per leaf: it was overwritten */
+    int *leaf;           /* per value: the leaf that the value is, or is a view of; 0: none */
+    bool *written;       /* per leaf: whether it was overwritten */
     struct state *state; /* sorted by storage and `first` */
     int states;
 };
@@ -76,7 +76,8 @@ static void note_bytes(struct check *c, const struct node *n)
     }
 }
 
-/* The number of states before those of `storage` that begin at `first` or later. */
+/* The number of states in the list before the first state of `storage` that begins at `first` or
+ * later. */
 static int states_before(const struct check *c, enum storage storage, int64_t first)
 {
     int low = 0, high = c->states;
@@ -91,7 +92,8 @@ static int states_before(const struct check *c, enum storage storage, int64_t fi
     return low;
 }
 
-/* Node `id` writes the leaf `v`: marks each leaf before the node that shares bytes with `v`. */
+/* Node `id` writes the leaf `v`: marks each leaf that comes before node `id` and shares bytes with
+ * `v`. */
 static void note_written(struct check *c, value v, int id)
 {
     struct state to = state_of(c->g, graph_producer(c->g, v));

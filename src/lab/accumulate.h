@@ -11,7 +11,7 @@ struct accumulation {
     enum number_kind of_sum, of_addend;
     bool kahan;         /* compensated summation: each step adds the last step's rounding error */
     double addend, sum; /* numbers of their formats */
-    int stuck; /* the last addition that changed the sum; 0: the sum grew to the end, or Kahan */
+    int stuck; /* the last addition that changed the sum; 0: the sum grew to the end, or `kahan` */
 };
 
 void accumulate_all(struct accumulation ret[ACCUMULATIONS]);

@@ -1,7 +1,8 @@
 /* add.h - one addition in a number format, step by step, as hardware does it.
  *
- * A significand is an integer whose last `fraction` bits are after the point. The addition appends
- * three bits: guard, round, and sticky, which is 1 if any bit to its right is 1. */
+ * A significand is an integer whose last `fraction` bits are after the binary point. The addition
+ * appends three bits: guard, round and sticky. The sticky bit is 1 if any bit further to the right
+ * is 1. */
 #ifndef LAB_ADD_H
 #define LAB_ADD_H
 
@@ -17,7 +18,7 @@ struct add_number {
 
 struct addition {
     enum number_kind format;
-    double given[2], term[2]; /* the caller's numbers; the same rounded to the format */
+    double given[2], term[2]; /* the caller's numbers; these numbers rounded to the format */
     double result;
     /* term[0] + term[1] = exact + rest, where exact is the nearest double. */
     double exact, rest;
@@ -26,12 +27,12 @@ struct addition {
     int larger;    /* index of the term with the larger magnitude, which is not shifted */
     int shift;     /* bits that the significand of the smaller term is shifted to the right */
     uint32_t lost; /* the bits that this shift drops, as an integer of min(shift, 32) bits */
-    /* These have ADD_EXTRA more bits. */
+    /* The significands of these three numbers have ADD_EXTRA more bits. */
     struct add_number aligned, sum, normal;
-    int moved;    /* bits that the sum is shifted to the left to normalize it; -1: 1 to the right */
-    bool up;      /* the magnitude was rounded up */
-    bool tie;     /* the sum was halfway between two numbers */
-    bool carried; /* rounding up made it a power of two */
+    int moved; /* bits by which the sum is shifted left to normalize it; -1: shifted right by 1 */
+    bool up;   /* the magnitude was rounded up */
+    bool tie;  /* the sum was halfway between two numbers */
+    bool carried;              /* rounding up made the significand a power of two */
     struct add_number rounded; /* the sum if exponents were unlimited */
     bool overflow;             /* rounded is larger than the format's largest number */
 };

@@ -6,7 +6,8 @@
 
 struct arena;
 
-/* On a GPU the driver's copy, in stream order; on a CPU memcpy by all threads. */
+/* Copies `bytes` bytes: on a GPU by the driver's copy, in stream order; on a CPU by memcpy in all
+ * threads. */
 enum status ceiling_copy(const struct device *d, void *context, void *to, const void *from,
                          int64_t bytes);
 /* "the driver's copy", "memcpy by 2 threads" */

@@ -1,8 +1,8 @@
 /* cpu.h - the header that every CPU rung includes.
  *
- * A CPU rung is a file with one function, RUNG(LADDER_NAME), which reads its arguments from c. The
- * Makefile compiles the file once for each instruction set. The rung uses the vectors of W floats
- * of backend/cpu/vector: vf_load, vf_store and the operators of C. */
+ * A CPU rung is a file with one function, RUNG(LADDER_NAME), which reads its arguments from the
+ * parameter c. The Makefile compiles the file once for each instruction set. The rung uses the
+ * vectors of W floats of backend/cpu/vector: vf_load, vf_store and the operators of C. */
 #ifndef LAB_CPU_H
 #define LAB_CPU_H
 
@@ -17,8 +17,8 @@
  * It generates no instruction. */
 #define AS_WRITTEN __asm__ volatile("")
 
-/* Non-temporal store, which bypasses the caches; p is aligned to the vector's size. A normal store
- * where the instruction set or the compiler has no such store. */
+/* Stores with a non-temporal instruction, which bypasses the caches, or with a normal one if the
+ * instruction set has no non-temporal store; p is aligned to the vector's size. */
 INLINE void vf_stream(float *p, vf a)
 {
 #if defined(__AVX512F__)

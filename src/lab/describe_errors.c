@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-/* The wrong elements: their number, the first, and the range of their rows and columns. */
+/* The wrong elements: their number, the first wrong element, and the range of their rows and of
+ * their columns. */
 struct wrong {
     int64_t n, first, row_low, row_high, column_low, column_high;
 };

@@ -12,8 +12,9 @@ struct lab_where {
 
 /* "row 128, column 3 is 0 instead of 1.37; 400 of 800 elements are wrong, all in rows from 128 on:
  * is the last tile guarded?" An element counts as wrong if its error is more than 8 times the
- * allowed root mean square error; if none is, the words say that all elements are a little off.
- * `norm` is the number that errors are divided by, `allowed` the allowed relative error by norm. */
+ * allowed root mean square error; if no element is, the words say that all elements are a little
+ * off. `norm` is the number that errors are divided by, `allowed` the allowed relative error by
+ * norm. */
 struct lab_where lab_describe_errors(const struct lab_problem *p, const double *y,
                                      const double *expected, double norm, double allowed,
                                      struct arena *a);

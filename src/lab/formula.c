@@ -27,7 +27,8 @@ struct parser {
 
 /* --- errors ----------------------------------------------------------------------------------- */
 
-/* Appends bytes first ... last - 1, with unprintable ones made visible; returns their columns. */
+/* Appends bytes first ... last - 1 and makes unprintable bytes visible; returns the number of
+ * columns. */
 static int append_visible(struct str *s, const char *text, int first, int last)
 {
     int columns = 0;
@@ -42,7 +43,8 @@ static int append_visible(struct str *s, const char *text, int first, int last)
 
 enum status formula_fail(const char *text, int at, const char *format, ...)
 {
-    /* Longer formulas than WHOLE bytes are cut BEFORE and AFTER the error. */
+    /* A formula of more than WHOLE bytes is cut BEFORE bytes before and AFTER bytes after the
+     * error. */
     enum { WHOLE = 80, BEFORE = 48, AFTER = 24 };
     char sentence[512];
     va_list args;
@@ -152,7 +154,7 @@ static const char *advice_at(const char *at)
     return NULL;
 }
 
-/* Fails because the next token cannot follow what precedes it. */
+/* Fails because the next token cannot follow the tokens before it. */
 static enum status unexpected(const struct parser *p)
 {
     const char *at = p->text + p->at, *advice = advice_at(at);
@@ -257,7 +259,7 @@ static enum status deeper(struct parser *p)
                         FORMULA_DEPTH);
 }
 
-/* Reads the ")" of the "(" at byte `opened`. */
+/* Reads the ")" that closes the "(" at byte `opened`. */
 static enum status close_group(struct parser *p, int opened)
 {
     if (take_character(p, ')')) return ST_OK;

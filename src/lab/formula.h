@@ -75,13 +75,14 @@ enum status formula_fail(const char *text, int at, const char *format, ...) PRIN
 const char *formula_kind_name(enum formula_kind k);
 
 /* Evaluates in double. min, max and where return one operand and ignore the other. a <= b is
- * defined as not b < a, which is true if one is NaN. */
+ * computed as !(b < a), so it is true if a or b is NaN. */
 double formula_value(const struct formula *f, const double *values);
-/* The value of every node. */
+/* Like formula_value, but ret[i] is the value of node i. */
 void formula_values(const struct formula *f, const double *values, double *ret);
 /* The value, and the derivative with respect to name number `name`. */
 struct formula_dual formula_derivative(const struct formula *f, const double *values, int name);
-/* Value and derivative with each operation rounded to fp32 or bf16; first-order error bound. */
+/* Value and derivative with each operation rounded to fp32 or bf16, and a first-order bound of
+ * their errors. */
 struct formula_rounded {
     struct formula_dual dual, off; /* the rounded value; the bound */
     bool certain; /* no comparison or kink is so close that rounding may change its side */
@@ -89,8 +90,8 @@ struct formula_rounded {
 struct formula_rounded formula_rounded(const struct formula *f, const double *values, int name,
                                        enum number_kind to);
 /* Evaluates in integers; / rounds towards zero. ST_USAGE: an overflow, a division by zero, a number
- * that is not an integer, or a function other than min, max, abs and where, except in the operand
- * that a where does not choose. */
+ * that is not an integer, or a function other than min, max, abs and where. Errors in the operand
+ * that a where does not choose are ignored. */
 enum status formula_integer(const struct formula *f, const int64_t *values, int64_t *ret);
 
 #endif

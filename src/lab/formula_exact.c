@@ -24,8 +24,8 @@ static enum number_kind type_of_steps(enum formula_variant v, enum dtype dtype)
     return dtype == DT_BF16 && v == FORMULA_SEPARATE ? NUMBER_BF16 : NUMBER_FP32;
 }
 
-/* Sets off and judge of point i for one variant. Output k is the value (0) or the gradient of
- * tensor k - 1. */
+/* Sets `off` and `judge` of point i for one variant. Output k = 0 is the value, output k > 0 the
+ * gradient of tensor k - 1. */
 static void bound(const struct formula_rounded *r, double df, int64_t i, int k,
                   enum formula_variant v, struct formula_expected *e)
 {
@@ -82,7 +82,7 @@ struct formula_judged formula_judge(const struct formula_exact *e, int output,
     const struct formula_expected *x = &e->out[output];
     bool bf16 = e->dtype == DT_BF16;
     double unit = type_of_steps(v, e->dtype) == NUMBER_BF16 ? 0x1p-9 : 0x1p-24;
-    double least = bf16 ? 4e-3 : 2e-6; /* for the result's rounding and inexact functions */
+    double least = bf16 ? 4e-3 : 2e-6; /* for rounding the result and for inexact functions */
     double off = 0, norm = 0, rounding = 0, worst = -1;
     int64_t judged = 0;
     struct formula_judged ret = {0};

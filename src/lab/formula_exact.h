@@ -22,12 +22,12 @@ struct formula_exact {
     } out[FORMULA_OUTPUTS];
 };
 
-/* Computes at most n points. */
+/* Computes inputs and exact results of min(n, FORMULA_POINTS) points in `a`. */
 enum status formula_exact(const struct formula_options *o, const struct formula_uses *uses,
                           int64_t n, struct formula_exact *ret, struct arena *a);
 /* The relative error of `n` elements by norm, the allowed error, and the share of elements that are
- * not checked. The allowed error is `operators` roundings or, if it is larger, twice the bound from
- * rounding each operation of the formula. */
+ * not checked. The allowed error is the larger of two numbers: `operators` roundings, and twice the
+ * bound from rounding each operation of the formula. */
 struct formula_judged {
     double error, allowed, unjudged;
     int64_t worst; /* the element with the largest error */

@@ -10,9 +10,9 @@ enum { POWER_MOST = 16 };
 
 struct builder {
     const struct formula *f;
-    const double *constant; /* per node: its value, valid if no tensor is below it */
-    const bool *varies;     /* per node: a tensor is below it */
-    const bool *risky;      /* per node: a value or slope below it may be infinite or NaN */
+    const double *constant; /* per node: its value, valid if the node does not depend on a tensor */
+    const bool *varies;     /* per node: whether the node depends on a tensor */
+    const bool *risky; /* per node: whether a value or slope in its operands may be inf or NaN */
     struct graph *g;
     struct type type;
     value tensor[FORMULA_TENSORS]; /* the values of x, y and z; in a choice they may be masked */
@@ -33,7 +33,7 @@ static bool is_comparison(enum formula_kind k)
     return k >= FORMULA_LESS && k <= FORMULA_GREATER_EQUAL;
 }
 
-/* Whether products, a division and a square root suffice to compute this power. */
+/* Whether products, a division and a square root suffice to compute the power with exponent c. */
 static bool is_power(double c)
 {
     double magnitude = fabs(c);
@@ -101,7 +101,8 @@ static void examine(const struct formula *f, const double *values, double *const
     }
 }
 
-/* Whether operand k of node n is used. A where with a constant condition uses only one side. */
+/* Whether operand k of node n is used. A where with a constant condition uses only one of its two
+ * values. */
 static bool takes(const struct formula_node *n, int k, const bool *varies, const double *constant)
 {
     if (n->kind != FORMULA_WHERE || varies[n->arg[0]]) return true;
@@ -228,9 +229,10 @@ static value kept(const struct builder *b, value x, const struct condition *c)
     return c->otherwise ? g_where_not_positive(b->g, x, c->d) : g_where_positive(b->g, x, c->d);
 }
 
-/* Node `at` where the condition holds, 0 elsewhere; no value if the node is the constant 0. A risky
- * node reads tensors that are 0 where the condition does not hold, because masking only its result
- * would multiply 0 by an infinite slope in the gradient, which is NaN. */
+/* Node `at` where the condition holds, and 0 elsewhere; `no value` if the node is the constant 0. A
+ * risky node reads tensors that are 0 where the condition does not hold. Masking only the node's
+ * result would not suffice, because the gradient would multiply 0 by an infinite slope, which is
+ * NaN. */
 static value side(struct builder *b, int at, const struct condition *c)
 {
     if (!b->varies[at] && b->constant[at] == 0) return (value){0};
@@ -300,7 +302,7 @@ static value function(struct builder *b, const struct formula_node *n)
     return plain[n->kind](b->g, x);
 }
 
-/* The graph of node `at`, which varies. */
+/* Appends the graph of node `at`, which depends on a tensor. */
 static value build(struct builder *b, int at)
 {
     const struct formula_node *n = &b->f->node[at];
@@ -331,7 +333,8 @@ static value build(struct builder *b, int at)
 
 /* --- the graph -------------------------------------------------------------------------------- */
 
-/* The graph of the whole formula. It computes in the builder's type and returns `dtype`. */
+/* Appends the graph of the whole formula, which computes in the builder's type and returns
+ * `dtype`. */
 static value formula_of(struct builder *b, const value *leaf, enum dtype dtype)
 {
     for (int i = 0; i < FORMULA_TENSORS; i++) {
@@ -393,7 +396,7 @@ enum status formula_graph(const struct formula *f, const double *values,
     if (s->gradient && uses.slopes) {
         g->phase = PHASE_BACKWARD;
         df = g_leaf_named(g, STORAGE_WEIGHTS, "df", type, at);
-        if (s->fused) y = formula_of(&b, leaf, s->dtype); /* recomputed */
+        if (s->fused) y = formula_of(&b, leaf, s->dtype); /* the backward pass recomputes y */
         TRY(graph_status(g));
         TRY(add_gradient(g, y, df, leaf, uses.slopes));
     }

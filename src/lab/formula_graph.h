@@ -1,9 +1,9 @@
 /* formula_graph.h - a formula of the tensors x, y and z as a graph, with its gradient.
  *
  * Names 0, 1 and 2 of the formula are the tensors; the other names are constants, which are folded.
- * A where, min or max evaluates both of its sides. Each side reads 0 instead of its tensors in the
- * elements that it is not chosen for, so infinities and NaNs there reach neither the result nor the
- * gradient. */
+ * A where, min or max evaluates both of its operands for all elements. An operand reads 0 instead
+ * of its tensors in the elements for which the other operand is chosen, so infinities and NaNs
+ * there reach neither the result nor the gradient. */
 #ifndef LAB_FORMULA_GRAPH_H
 #define LAB_FORMULA_GRAPH_H
 
@@ -16,12 +16,12 @@ enum { FORMULA_TENSORS = 3, FORMULA_OPERATORS = 1000, FORMULA_NAMES = 32 };
 /* Masks of tensors (1 << 0 is x). */
 struct formula_uses {
     unsigned tensors; /* tensors that the formula reads */
-    unsigned slopes;  /* tensors that it has a gradient of: not those that only conditions read */
+    unsigned slopes;  /* tensors that have a gradient: read not only by conditions */
 };
 
 /* Finds the tensors that a formula uses. ST_USAGE, with a caret: the formula reads no tensor, has a
- * constant that is not a finite float, or has a power that no operator computes. `values` are those
- * of all names; values of tensors are not read. */
+ * constant that is not a finite float, or has a power that no operator computes. `values` has a
+ * value for each name; the values of tensors are not read. */
 enum status formula_check(const struct formula *f, const double *values, struct formula_uses *ret);
 
 struct formula_shape {

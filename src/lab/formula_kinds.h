@@ -7,8 +7,8 @@
 struct formula_function {
     const char *name;
     int args;
-    double (*of)(double x);              /* a function of one argument; NULL: others */
-    double (*slope)(double x, double y); /* its derivative at x, where y = of(x) */
+    double (*of)(double x);              /* the function, if it has one argument; else NULL */
+    double (*slope)(double x, double y); /* the derivative of `of` at x, where y = of(x) */
 };
 
 extern const struct formula_function formula_kinds[FORMULA_KINDS];

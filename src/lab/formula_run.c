@@ -28,23 +28,24 @@ struct timed_variant {
     struct stopwatch watch;
 };
 
-/* One size: a graph for each pass and variant, and plans of all graphs for each set of tensors. */
+/* The run at one size: a graph for each pass and variant, and plans of all graphs for each set of
+ * tensors. */
 struct trial {
     const struct formula_options *o;
     struct formula_uses uses;
     int passes;
     int64_t n;
-    int operators; /* kernels of the last pass's separate variant */
+    int operators; /* number of kernels of the separate variant of the last pass */
     struct target target;
     void *context;
     struct graph graph[FORMULA_PASSES][FORMULA_VARIANTS];
-    struct plan *plan[FORMULA_PASSES][FORMULA_VARIANTS]; /* [s]: of set s */
+    struct plan *plan[FORMULA_PASSES][FORMULA_VARIANTS]; /* plan[pass][variant][s] is of set s */
     int plans[FORMULA_PASSES][FORMULA_VARIANTS];
     int sets;
     struct storage_blocks storage[SETS];
     int64_t copied[FORMULA_PASSES]; /* bytes that the copy copies */
     void *from[SETS], *to[SETS];    /* buffers of the copy */
-    int64_t calls;                  /* so far; on a GPU only calls that were captured */
+    int64_t calls;                  /* number of calls so far; on a GPU only captured calls */
     struct timed_variant timed[FORMULA_PASSES * (FORMULA_VARIANTS + 1)];
     struct arena arena;
 };
@@ -87,7 +88,7 @@ static enum status make_plan(struct trial *t, int p, int v)
     return ST_OK;
 }
 
-/* Makes plans of all graphs for `sets` sets. */
+/* Makes plans of all graphs for `sets` sets of tensors. */
 static enum status make_plans(struct trial *t, int sets)
 {
     t->sets = sets;
@@ -166,7 +167,8 @@ static int read_backward(const struct trial *t)
     return reads;
 }
 
-/* The number of gradients that the backward pass writes. Some are df itself: dz of x + z. */
+/* The number of gradients that the backward pass writes. A gradient may be df itself and is then
+ * not written, such as dz of x + z. */
 static int written_backward(const struct trial *t)
 {
     const struct graph *g = &t->graph[FORMULA_BOTH][FORMULA_FUSED];
@@ -187,7 +189,8 @@ static double useful_bytes(const struct trial *t, int pass)
     return (double)(tensors * dtype_size(t->o->dtype));
 }
 
-/* The number of sets that together exceed twice the last cache. */
+/* The number of sets that together exceed twice the last cache, at most SETS; *ret_cold is false if
+ * SETS sets do not suffice or the cache is unknown. */
 static int choose_sets(const struct trial *t, bool *ret_cold)
 {
     struct device_facts f;
@@ -207,7 +210,8 @@ static const char *elements(int64_t n, char text[ELEMENTS])
     return text;
 }
 
-/* Fails if the sets and, on the host, a tensor and results need more memory than is free. */
+/* Fails if the memory does not suffice for the sets and, on the host, for a tensor and the
+ * results. */
 static enum status check_memory(const struct trial *t)
 {
     const struct device *d = &t->o->device;
@@ -237,7 +241,8 @@ static enum status open_copy(struct trial *t)
     return ST_OK;
 }
 
-/* `timed`: opens as many sets as the timing needs, and buffers for the copy; else one set. */
+/* Opens a trial. With `timed` it has as many sets as the timing needs, and buffers for the copy;
+ * else it has one set. */
 static enum status open_trial(struct trial *t, const struct formula_options *o,
                               const struct formula_uses *uses, int64_t n, bool timed,
                               bool *ret_cold)
@@ -327,7 +332,7 @@ out:
     return st;
 }
 
-/* `stops`: Ctrl-C ends the checks. */
+/* Checks all plans of a set. With `stops`, Ctrl-C ends the checks. */
 static enum status check_all(const struct trial *t, const struct formula_exact *e, int set,
                              bool stops, struct formula_run *ret, struct arena *a)
 {
@@ -360,8 +365,8 @@ static enum status check_odd(const struct formula_options *o, const struct formu
 
 /* --- times ------------------------------------------------------------------------------------ */
 
-/* All contenders share one counter of sets, so a call never finds the tensors of the call before it
- * in a cache, even if that call was another contender's. */
+/* Starts a call on the next set. All contenders share one counter of sets, so a call never finds
+ * the tensors of the call before it in a cache, even if another contender made that call. */
 static enum status start(void *user, int)
 {
     const struct timed_variant *v = user;
@@ -447,7 +452,7 @@ static enum status run_size(struct trial *t, const struct formula_exact *e, stru
         }
     }
     TRY(fill_tensors(t, e));
-    ret->unjudged = 0; /* of the odd sizes, which do not count */
+    ret->unjudged = 0; /* forgets the odd sizes, which do not count */
     TRY(check_all(t, e, 0, true, ret, a));
     TRY(time_all(t, ret, a));
     TRY(check_all(t, e, t->sets - 1, false, ret, a));

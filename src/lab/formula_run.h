@@ -2,8 +2,9 @@
  * kernel for each operator, and fused kernels by the pass and the generator that training uses.
  *
  * Values and gradients are compared with double precision, computed from the formula's tree, at odd
- * sizes and at the size that is timed. The variants and a copy of as many bytes are timed in turns,
- * on sets of tensors that together exceed twice the last cache. */
+ * sizes and at the size that is timed. The variants and a copy of as many bytes are timed in turns.
+ * Calls cycle through sets of tensors that together should be at least twice as large as the last
+ * cache (formula_run.cold). */
 #ifndef LAB_FORMULA_RUN_H
 #define LAB_FORMULA_RUN_H
 
@@ -56,7 +57,7 @@ struct formula_run {
     int wrong;       /* number of wrong results */
 };
 
-/* ST_INTERRUPTED if Ctrl-C ended it before every variant had a sample. */
+/* Checks and times a formula. ST_INTERRUPTED: Ctrl-C came before every variant had a sample. */
 enum status formula_run(const struct formula_options *o, struct formula_run *ret, struct arena *a);
 
 /* Appends the fused kernels: on a GPU the generated source of each kernel or, with `ptx`, its PTX;

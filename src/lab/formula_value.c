@@ -1,5 +1,5 @@
-/* Evaluates formulas. Derivatives are forward-mode dual numbers. 0 times an infinite slope is 0
- * here, so the derivative of a constant stays exactly 0. */
+/* Evaluates formulas. Derivatives are computed by forward-mode dual numbers. 0 times an infinite
+ * slope counts as 0, so the derivative of a constant stays exactly 0. */
 #include "base/checked.h"
 #include "lab/formula_kinds.h"
 
@@ -257,7 +257,7 @@ void formula_values(const struct formula *f, const double *values, double *ret)
 
 /* --- with rounding ---------------------------------------------------------------------------- */
 
-/* Same as number_round, but faster for fp32. */
+/* Like number_round, but faster for fp32. */
 static double rounded(enum number_kind to, double x)
 {
     return to == NUMBER_FP32 ? (double)(float)x : number_round(to, x);
@@ -336,7 +336,8 @@ struct formula_rounded formula_rounded(const struct formula *f, const double *va
 
 /* --- in integers ------------------------------------------------------------------------------ */
 
-/* An integer, or why there is none (`why` is not NULL) because of node `at`. */
+/* The integer value of a node. If `why` is not NULL, there is no value, and `why` explains what is
+ * wrong with node `at`. */
 struct integer {
     int64_t x;
     const char *why;

@@ -26,7 +26,7 @@ enum {
  * tensor cores may round to TF32, and the kernel is compiled with TF32 = 1. */
 enum lab_type { LAB_F32 = 1, LAB_TF32 = 2, LAB_BF16 = 4 };
 
-/* A ladder's problem at one size. lab_problem_of (trial.h) sets all fields. */
+/* A ladder's problem at one size. lab_problem_of (trial.h) sets all members. */
 struct lab_problem {
     int64_t n[LAB_SIZES];
     enum lab_type type;
@@ -37,32 +37,32 @@ struct lab_problem {
     int64_t in[LAB_INPUTS]; /* elements of each input; 0: there is no such input */
     int64_t out;            /* elements of the output */
     int64_t columns;        /* of the output; 0: the output is not a matrix */
-    double bytes, flops;    /* the least that a solution needs: each input and output once */
+    double bytes, flops;    /* the least of a solution; bytes: each input and output once */
     double scale, offset;   /* the first input is standard normals times scale, plus offset */
 };
 
-/* The arguments of one call of a rung. A GPU kernel gets them in the order out, in[0] ..., n[0]
- * ..., with sizes as long long. Tensor maps, if any, come first, and scratch, if any, comes last.
- * The kernel has the name of its ladder; ELEMENT is the type of the elements. */
+/* The arguments of one call of a rung. A GPU kernel has the name of its ladder. Its parameters are
+ * the tensor maps, if any, then out, in[0] ..., n[0] ... (as long long), and scratch, if any. The
+ * macro ELEMENT is the type of the elements. */
 struct lab_call {
     void *out;
     const void *in[LAB_INPUTS];
     int64_t n[LAB_SIZES];
-    int form;      /* of the problem; a GPU kernel is compiled with the macro FORM instead */
-    int threads;   /* CPU only: how many threads the rung may use */
+    int form;      /* lab_problem.form; a GPU kernel is compiled with the macro FORM instead */
+    int threads;   /* CPU only: the number of threads that the rung may use */
     void *scratch; /* 64-byte aligned, undefined content */
 };
 typedef void (*lab_fn)(const struct lab_call *c);
 
-/* A tensor map that a GPU kernel gets. It describes a matrix in an input, the output or scratch. */
+/* A tensor map that a GPU kernel gets; it describes a matrix in an input, the output or scratch. */
 struct lab_map {
     enum { LAB_OUT, LAB_IN_0, LAB_IN_1, LAB_SCRATCH } of;
     int64_t offset; /* of the matrix in the buffer, in bytes */
     struct kernel_map map;
 };
 
-/* GPU only: a kernel that is launched before the rung's main kernel. It is in the same file; shape
- * returns its blocks and threads. */
+/* GPU only: a kernel in the rung's file that is launched before the main kernel; `shape` returns
+ * its blocks and threads. */
 struct lab_prologue {
     const char *entry; /* NULL: there is none */
     void (*shape)(const struct lab_problem *p, struct kernel_shape *ret);
@@ -78,7 +78,8 @@ struct lab_rung {
     const char *idea;          /* text for the table; NULL: the first line of the file (lab_idea) */
     bool ceiling;              /* its time is the ceiling of the ladder */
     unsigned types;            /* bits of enum lab_type that it supports; 0: LAB_F32 and LAB_BF16 */
-    /* Why the rung cannot solve a problem of this size; NULL: it can. The pointer may be NULL. */
+    /* Returns why the rung cannot solve a problem of this size, or NULL if it can. The function
+     * pointer may be NULL: the rung solves every size. */
     const char *(*refuses)(const struct lab_problem *p);
     const char *options; /* GPU only: further macros, such as "-DSTRIDE=32"; NULL: none */
     /* GPU only: blocks and threads for a problem. */
@@ -86,7 +87,7 @@ struct lab_rung {
     int arch; /* the least compute capability x 10; 0: any */
     /* GPU only: writes at most LAB_MAPS tensor maps and returns their number. NULL: none. */
     int (*maps)(const struct lab_problem *p, struct lab_map *ret);
-    /* Bytes of scratch; on a CPU with `threads` threads. NULL: none. */
+    /* Returns the bytes of scratch (on a CPU for `threads` threads). NULL: no scratch. */
     int64_t (*scratch)(const struct lab_problem *p, int threads);
     /* GPU only: kernels that are launched before the main kernel, in this order, with the same
      * arguments except the tensor maps. A kernel whose shape has no blocks is skipped. */
@@ -95,14 +96,15 @@ struct lab_rung {
     lab_fn run[ISA_COUNT];
     bool zeroed; /* the output is set to zero before each call; the time includes this */
     /* Bytes that move between memory and caches, in whole sectors or cache lines, including the
-     * lines that a store on a CPU reads first. NULL: the bytes of the problem. For a problem with
-     * FLOPs instead: the bytes that warps load from and store to global memory, in sectors of 32
-     * bytes, whether a cache holds them or not; on a CPU the lines that move to and from L1. */
+     * lines that a store on a CPU reads first. If the problem has FLOPs, on a GPU instead: the
+     * bytes that warps load from and store to global memory, in sectors of 32 bytes, whether a
+     * cache holds them or not; on a CPU: the bytes of the lines that move to and from L1. NULL: the
+     * bytes of the problem. */
     double (*moved)(const struct lab_problem *p);
-    /* GPU only: bytes written to shared memory and read from it, counted from the source; a word
-     * that several lanes of a warp read at once counts once. NULL: none. */
+    /* GPU only: bytes written to and read from shared memory, counted by hand from the source; a
+     * word that several lanes of a warp read at once counts once. NULL: none. */
     double (*shared)(const struct lab_problem *p);
-    const char *bound; /* the limit, if it is not memory: "the latency of an addition" */
+    const char *bound; /* what limits the speed, if not memory: "the latency of an addition" */
     /* The reason that is shown if the rung is not faster than the rung before it, and the problems
      * for which the reason holds (NULL: all). */
     const char *no_gain;
@@ -110,19 +112,20 @@ struct lab_rung {
 };
 
 struct lab_ladder {
-    const char *name, *question;            /* which `strobe lab` lists */
+    const char *name, *question;            /* both are listed by `strobe lab` */
     const char *sizes[LAB_SIZES];           /* names of the sizes, "n"; NULL after the last */
     const char *forms[LAB_FORMS];           /* values of --form; empty: there is only one form */
     int64_t gpu[LAB_SIZES], cpu[LAB_SIZES]; /* sizes that are timed unless the user gives some */
     enum lab_type type;                     /* the default on a GPU; 0: LAB_F32 */
     unsigned types; /* on a GPU; 0: LAB_F32 and LAB_BF16. On a CPU there is only LAB_F32. */
-    int64_t odd[LAB_ODD][LAB_SIZES];                /* sizes that are only checked; ends with 0 */
-    double odd_scale[LAB_ODD], odd_offset[LAB_ODD]; /* of the first input there; scale 0 means 1 */
-    /* Sets the fields of a problem that depend on its sizes. */
+    int64_t odd[LAB_ODD][LAB_SIZES]; /* sizes that are only checked; ends with 0 */
+    /* lab_problem.scale and .offset at these sizes; a scale of 0 means 1. */
+    double odd_scale[LAB_ODD], odd_offset[LAB_ODD];
+    /* Sets the members of a problem that depend on its sizes. */
     void (*problem)(struct lab_problem *p);
     /* Computes the solution in double precision. Returns the number that errors are divided by,
-     * such as the norm of the solution. After Ctrl-C (base/interrupt.h) it may end early with any
-     * result. */
+     * such as the norm of the solution. After Ctrl-C (base/interrupt.h) the function may return
+     * early with any result. */
     double (*reference)(const struct lab_problem *p, const double *const *in, double *out);
     double (*tolerance)(const struct lab_problem *p); /* largest allowed relative error, by norm */
     /* Describes the problem as a call of an operator, for rungs with a `variant`. If the problem
@@ -139,6 +142,7 @@ const struct lab_ladder *lab_ladder_at(int i);
 int lab_forms(const struct lab_ladder *l);
 /* The rungs of a ladder for a device, and their number. */
 const struct lab_rung *lab_rungs(const struct lab_ladder *l, const struct device *d, int *ret_n);
+/* Whether the rung supports this type. */
 bool lab_has_type(const struct lab_rung *r, enum lab_type type);
 /* Blocks and threads of a GPU rung. ST_USAGE: the formulas in the user's file give no valid
  * numbers for this problem. */
@@ -164,11 +168,12 @@ const char *lab_text(const struct lab_rung *r, struct arena *a);
 bool lab_header(const struct lab_rung *r, int i, const char **ret_path, const char **ret_text);
 /* The idea of a rung, from its row or the first line of its file: "16 bytes per thread". */
 const char *lab_idea(const struct lab_rung *r, char *buffer, int bytes);
-/* A CPU rung's version for the best instruction set that is present and allowed (base/isa.h). */
+/* The version of a CPU rung for the best instruction set that the processor has and that is allowed
+ * (base/isa.h). */
 lab_fn lab_function(const struct lab_rung *r);
 
-/* LAB_CPU_DECLARE(copy_vectors) declares the versions of a CPU rung; LAB_CPU(copy_vectors) lists
- * them in its row. */
+/* LAB_CPU_DECLARE(copy_vectors) declares the versions of the CPU rung copy_vectors;
+ * LAB_CPU(copy_vectors) is the value of lab_rung.run in its row. */
 #if defined(__x86_64__)
 #define LAB_CPU_DECLARE(name)                                                          \
     void name##_avx512(const struct lab_call *), name##_avx2(const struct lab_call *), \

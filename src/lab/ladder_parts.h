@@ -4,7 +4,7 @@
 
 #include "lab/lab.h"
 
-enum { LAB_THREADS = 256 }; /* of a block */
+enum { LAB_THREADS = 256 }; /* threads of a block */
 
 /* One input and one output of n elements, each moved once. */
 static inline void lab_elementwise(struct lab_problem *p)
@@ -19,7 +19,8 @@ static inline double lab_exact(const struct lab_problem *)
     return 0;
 }
 
-/* Bytes that a CPU moves if it reads each line of the output before it stores to the line. */
+/* The bytes that a CPU moves for an input and an output of the same size, if it reads each cache
+ * line of the output before it stores to the line. */
 static inline double lab_read_first(const struct lab_problem *p)
 {
     return 1.5 * p->bytes;
@@ -35,7 +36,7 @@ static inline void lab_threads(int64_t threads, struct kernel_shape *ret)
     lab_blocks(ceil_div(threads, LAB_THREADS), ret);
 }
 
-/* A thread for each element, or for 16 bytes of elements. */
+/* lab_each: a thread for each element. lab_of_16_bytes: a thread for each 16 bytes of elements. */
 static inline void lab_each(const struct lab_problem *p, struct kernel_shape *ret)
 {
     lab_threads(p->n[0], ret);
@@ -45,7 +46,7 @@ static inline void lab_of_16_bytes(const struct lab_problem *p, struct kernel_sh
     lab_threads(ceil_div(p->n[0] * dtype_size(p->dtype), 16), ret);
 }
 
-/* A block for each row, or a warp for each row. */
+/* lab_block_rows: a block for each row. lab_warp_rows: a warp for each row. */
 static inline void lab_block_rows(const struct lab_problem *p, struct kernel_shape *ret)
 {
     lab_blocks(p->n[0], ret);
@@ -55,7 +56,7 @@ static inline void lab_warp_rows(const struct lab_problem *p, struct kernel_shap
     lab_threads(32 * p->n[0], ret);
 }
 
-/* A block for each row, of whole warps, in which each thread holds 32 bytes of the row. */
+/* A block for each row; a thread holds 32 bytes of the row, and a block has whole warps. */
 static inline void lab_rows_in_registers(const struct lab_problem *p, struct kernel_shape *ret)
 {
     lab_block_rows(p, ret);

@@ -1,4 +1,4 @@
-/* ladders.h - declares the ladders, which are defined in a C file each and listed in ladders.c. */
+/* ladders.h - declares the ladders. Each is defined in its own C file; ladders.c lists them. */
 #ifndef LAB_LADDERS_H
 #define LAB_LADDERS_H
 

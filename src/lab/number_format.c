@@ -24,7 +24,8 @@ static double power_of_two(int exponent)
     return x;
 }
 
-/* floor(log2 |x|) of a normal double; of smaller ones an exponent below that of all formats. */
+/* floor(log2 |x|) of a normal double; for a smaller double, an exponent below those of all
+ * formats. */
 static int exponent_of(double x)
 {
     uint64_t bits;
@@ -44,7 +45,7 @@ double number_round(enum number_kind f, double x)
     const struct number_format *n = &number_formats[f];
     double size = fabs(x);
     if (size <= 2 * n->largest) {
-        /* Doubles near `large` are one quantum apart, so adding it rounds to whole quanta. */
+        /* Doubles near `large` are one quantum apart, so adding `large` rounds to whole quanta. */
         double large = 0x1.8p52 * quantum_of(n, x);
         size = size + large - large;
     }

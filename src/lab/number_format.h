@@ -28,8 +28,8 @@ struct number_format {
     int least, most;        /* exponents of the smallest and of the largest normal number */
     double largest;
     uint32_t nan;           /* the bits of a NaN */
-    bool infinities;        /* false: the bits of infinities are numbers, as in e4m3 */
-    bool saturates;         /* conversions turn what is too large into `largest`, not infinity */
+    bool infinities;        /* false: the format has none, and the highest exponent has numbers */
+    bool saturates;         /* conversions turn a number beyond `largest` into `largest` */
     const char *conversion; /* PTX instruction: "cvt.rn.f16.f32" */
 };
 

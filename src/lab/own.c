@@ -15,9 +15,9 @@ static const int64_t SCRATCH_MOST = INT64_C(1) << 40;
 /* A word that a file may have after @. */
 struct keyword {
     const char *name;
-    struct lab_own_line *to; /* where its formulas go; NULL: it has none */
-    int most;                /* the most formulas that it takes */
-    bool gpu;                /* only on a GPU */
+    struct lab_own_line *to; /* where the formulas after the word go; NULL: it has no formulas */
+    int most;                /* the most formulas that the word takes */
+    bool gpu;                /* allowed only in a file for a GPU */
 };
 
 static int names_of(const struct lab_own *o, bool gpu, const char *ret[NAMES])
@@ -135,7 +135,7 @@ enum status lab_own_read(struct lab_own *o, const struct lab_ladder *l, bool gpu
     return read_lines(o, gpu, a);
 }
 
-/* --- its values ------------------------------------------------------------------------------- */
+/* --- values of the formulas ------------------------------------------------------------------- */
 
 static enum status value_of(const struct lab_own *o, const struct lab_own_line *l, int i,
                             const struct lab_problem *p, const char *name, int64_t least,

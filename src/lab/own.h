@@ -1,7 +1,7 @@
 /* own.h - a user's kernel as a rung: a CUDA file for a GPU, a C file for a CPU.
  *
- * The file has a function with the name of the ladder, whose arguments are those of struct lab_call
- * (lab.h), and comment lines that say how to launch it:
+ * The file has a function with the name of the ladder, whose parameters are the members of struct
+ * lab_call as lab.h describes, and comment lines that say how to launch the function:
  *
  *     // @blocks  (n + 255) / 256
  *     // @threads 256
@@ -10,12 +10,12 @@
  *     // @zeroed
  *
  * `blocks` of the grid and `threads` of a block are up to three formulas with commas between them.
- * `shared` is the bytes of dynamic shared memory of a block. `scratch` is the bytes of a buffer;
- * its address is the kernel's last argument. With `zeroed` the output is set to zero before each
- * call, and the time of a call includes that. Formulas (lab/formula.h) may use the names of the
- * problem's sizes and, on a GPU, `processors`. A C file may have only `scratch` and `zeroed`; its
- * function has the number of threads as the argument after the sizes. `cc` compiles a C file to a
- * library, which is loaded only into a process that may crash. */
+ * `shared` is the number of bytes of dynamic shared memory of a block. `scratch` is the number of
+ * bytes of a buffer whose address is the kernel's last argument. With `zeroed` the output is set to
+ * zero before each call, and the time of a call includes this. Formulas (lab/formula.h) may use the
+ * names of the problem's sizes and, on a GPU, `processors`. A C file may have only `scratch` and
+ * `zeroed`; after the sizes its function has one more argument, the number of threads. `cc`
+ * compiles a C file to a library, which is loaded only into a process that may crash. */
 #ifndef LAB_OWN_H
 #define LAB_OWN_H
 
@@ -56,14 +56,15 @@ void lab_own_remove(const char *library);
 enum status lab_own_open(struct lab_own *o, const char *library);
 void lab_own_close(struct lab_own *o);
 
-/* Evaluates the formulas for a problem, scratch too. ST_USAGE: a formula has no value, or a value
- * that no device supports. */
+/* Evaluates all formulas, including that of scratch, for a problem. ST_USAGE: a formula has no
+ * value, or a value that no device supports. */
 enum status lab_own_shape(const struct lab_own *o, const struct lab_problem *p,
                           struct kernel_shape *ret);
 /* Bytes of scratch; 0 if there is no formula or it has no value. */
 int64_t lab_own_scratch(const struct lab_own *o, const struct lab_problem *p);
 
-/* Appends a file to begin from: comments that explain the file, and a simple correct kernel. */
+/* Appends the text of a file from which a user can begin: comments that explain the file, and a
+ * simple correct kernel. */
 void lab_own_template(const struct lab_ladder *l, bool gpu, struct str *ret);
 
 #endif

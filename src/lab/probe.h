@@ -1,8 +1,8 @@
 /* probe.h - runs a user's kernel in a separate process before the kernel becomes a rung. If the
  * kernel crashes, never ends or writes out of bounds, only that process ends.
  *
- * The process reports by notes on a socket. It does not compare outputs with the solution; run.h
- * does so after a probe that found nothing. */
+ * The process reports by notes on a socket. It does not compare outputs with the solution; the
+ * checks of run.h do so after a probe that found nothing. */
 #ifndef LAB_PROBE_H
 #define LAB_PROBE_H
 
@@ -11,9 +11,9 @@
 
 enum probe_what {
     PROBE_LAUNCHES, /* a launch or the loading begins; text: the size, or "its loading" */
-    PROBE_RETURNED, /* the launch or the loading is over; text: the same */
+    PROBE_RETURNED, /* the launch or the loading is over; text: as for PROBE_LAUNCHES */
     PROBE_FINDS,    /* last note; text: what the kernel did wrong */
-    PROBE_FAILS,    /* last note; text: an error of the compiler, or one not due to the kernel */
+    PROBE_FAILS,    /* last note; text: an error of the compiler or of something else */
     PROBE_ENDS,     /* last note: nothing was found */
 };
 struct probe_note {

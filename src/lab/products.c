@@ -58,7 +58,7 @@ double products_expected(const struct products_kind *kind, int64_t k)
 {
     static const double SQUARE = 0.4 * 0.4;
     double squares = 0;
-    /* fp32 inputs are not rounded, and neither is a result that has the type of its sums. */
+    /* fp32 inputs are not rounded. A result that has the type of its sums is not rounded either. */
     const struct {
         enum number_kind f;
         double times;
@@ -143,8 +143,8 @@ static double error_of(const struct running *r)
     return sqrt(squares) / r->norm;
 }
 
-/* As OP_QUANTIZE: a power of two; dividing by it brings the largest magnitude into the highest
- * binade that the format has in full. 1 without scaling. */
+/* The scale of an operand, chosen as by OP_QUANTIZE: a power of two such that dividing by it brings
+ * the largest magnitude into the highest binade that the format has in full. 1: no scaling. */
 static double scale_of(const struct running *r, const struct products_kind *kind, int operand)
 {
     float largest = 0;
@@ -220,7 +220,7 @@ static bool find_kernel(struct running *r, const struct products_kind *kind,
     return ret->kernel && strcmp(ret->kernel->variant, "ref") != 0;
 }
 
-/* The operand in its format. An 8-bit B is transposed. */
+/* The operand converted to its format. An 8-bit B is transposed. */
 static void *convert(const struct running *r, const struct products_kind *kind, int operand,
                      double scale, struct arena *a)
 {
@@ -358,7 +358,7 @@ enum status products_run(const struct products_options *o, struct products_run *
     tuning_init(&r->tuning, &r->target, a);
     TRY(backend->open(o->device.number, &r->context));
     enum status st = run_products(r);
-    if (st == ST_INTERRUPTED && ret->results) st = ST_OK; /* what there is */
+    if (st == ST_INTERRUPTED && ret->results) st = ST_OK; /* the results so far are valid */
     for (int i = 0; i < r->timings; i++) device_matmul_close(&r->timed[i].matmul);
     backend->close(r->context);
     return st;

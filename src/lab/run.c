@@ -30,8 +30,8 @@ struct running {
     struct lab_trial trial;
     bool odd; /* odd sizes are being checked: a wrong rung is checked at the other sizes too */
     void *from[TRIAL_SETS], *to[TRIAL_SETS]; /* buffers of the ceiling's copy */
-    int64_t copied;                          /* bytes that it copies */
-    int64_t calls;                           /* so far; on a GPU only calls that were captured */
+    int64_t copied;                          /* bytes that the ceiling's copy copies */
+    int64_t calls;                           /* number of calls; on a GPU only captured calls */
     struct timed_rung timed[LAB_RUNGS + 1];
     struct arena *arena;
 };
@@ -43,8 +43,8 @@ static void show(const struct running *r, double share, const char *what)
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* If a rung is wrong at several sizes, left_out describes the size with the smallest share of wrong
- * elements. */
+/* Checks a rung. If the rung is wrong at several sizes, left_out describes the size with the
+ * smallest share of wrong elements. */
 static enum status check_rung(struct running *r, const struct lab_trial *t, int i, int set)
 {
     struct lab_result *x = &r->ret->result[i];
@@ -65,7 +65,7 @@ static enum status check_rung(struct running *r, const struct lab_trial *t, int 
     return ST_OK;
 }
 
-/* Checks all rungs at one size. `stops`: Ctrl-C ends the checks. */
+/* Checks all rungs at one size. With `stops`, Ctrl-C ends the checks. */
 static enum status check_all(struct running *r, const struct lab_trial *t, int set, bool stops)
 {
     for (int i = 0; i < r->bench.rungs; i++) {
@@ -95,8 +95,8 @@ static enum status check_odd(struct running *r)
 
 /* --- times ------------------------------------------------------------------------------------ */
 
-/* All contenders share one counter of sets, so a call never finds the tensors of the call before it
- * in a cache, even if that call was another contender's. */
+/* Starts a call on the next set. All contenders share one counter of sets, so a call never finds
+ * the tensors of the call before it in a cache, even if another contender made that call. */
 static enum status start(void *user, int)
 {
     const struct timed_rung *t = user;
@@ -201,7 +201,7 @@ static void count_all(struct running *r)
     }
 }
 
-/* --- what follows from the times -------------------------------------------------------------- */
+/* --- scores and explanations ------------------------------------------------------------------ */
 
 static double least_ms(const struct running *r)
 {
@@ -268,7 +268,7 @@ static enum status apply_limits(struct running *r, int i)
     return ST_OK;
 }
 
-/* The time that has a score of 1: the ceiling's or, with limits, that of the fastest rung. */
+/* The time that has a score of 1: that of the ceiling or, with limits, that of the fastest rung. */
 static double best_ms(const struct lab_run *r)
 {
     double best = 0;
@@ -294,8 +294,8 @@ static void find_ceiling(struct running *r)
     }
     if (!ret->copy) return;
     struct ceilings ceilings = m ? machine_ceilings(m) : (struct ceilings){0};
-    /* Without `cold` or `warm`, a cache may hold a part of the tensors; no measured copy of the
-     * machine is comparable then. */
+    /* If the run is neither cold nor warm, a cache may hold a part of the tensors; then no copy
+     * that `strobe machine` measured is comparable. */
     if (m && ret->cold) rate = machine_copy_large(m)->moved;
     if (m && r->o->warm) rate = floor_copy_rate(&ceilings, bytes);
     ret->ceiling = ret->copy;
@@ -305,7 +305,8 @@ static void find_ceiling(struct running *r)
     ret->ceiling_ms = bytes / rate * 1e3;
 }
 
-/* Whether the timed result before x belongs to the rung before x in the whole ladder. */
+/* Whether the timed result before x is that of the rung before x's rung in the whole ladder, which
+ * may have rungs of this type that the user did not choose. */
 static bool is_next(const struct running *r, const struct lab_result *x)
 {
     int n;
@@ -329,8 +330,8 @@ static const char *with_no_gain(const struct running *r, const struct lab_result
 }
 
 /* "its FLOPs would take 31 % of its time ..., its traffic through shared memory 84 %; limited by
- * ..." Assumes that shared memory moves 128 bytes per clock in each multiprocessor, at the nominal
- * clock; the best rate is the one that `strobe machine` measured. */
+ * ..." The shares assume that shared memory moves 128 bytes per clock in each multiprocessor, at
+ * the nominal clock, and that FLOPs run at the peak that `strobe machine` measured. */
 static const char *why_slow(const struct running *r, const struct lab_result *x)
 {
     static const double LEAST_FLOPS = 1e8; /* smaller problems do not reach any of the limits */
@@ -360,7 +361,7 @@ static const char *why_slow(const struct running *r, const struct lab_result *x)
 }
 
 /* "moves 8 times the useful bytes, which takes 94 % of its time at the ceiling's bandwidth; ..."
- * NULL if the tensors are small or may be in a cache, because memory may not be the limit then. */
+ * NULL if the tensors are small or may be in a cache, because then memory may not be the limit. */
 static const char *why(const struct running *r, const struct lab_result *x)
 {
     static const double LEAST_BYTES = 16 << 20, MOST = 1.15; /* of the ceiling's bandwidth */
@@ -370,7 +371,7 @@ static const char *why(const struct running *r, const struct lab_result *x)
     if (rung->own) return NULL; /* the bytes that a user's kernel moves are unknown */
     if (!r->ret->cold || useful < LEAST_BYTES) return NULL;
     if (rung->moved) moved = rung->moved(&r->ret->problem);
-    double share = x->share * moved / useful; /* of its time, at the ceiling's bandwidth */
+    double share = x->share * moved / useful; /* of the rung's time, at the ceiling's bandwidth */
     const char *s =
         moved > 1.01 * useful
             ? arena_printf(r->arena, "moves %.3g times the useful bytes", moved / useful)
@@ -427,7 +428,8 @@ static void conclude(struct running *r)
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
-/* Sets `sets` such that all sets together exceed twice the last cache. */
+/* Sets lab_run.sets such that all sets together exceed twice the last cache, if the most sets that
+ * a trial can have suffice. */
 static void choose_sets(const struct running *r)
 {
     struct device_facts f;

@@ -2,8 +2,9 @@
  *
  * Each rung is compared with double precision at odd sizes and at the size that is timed, before
  * the timing and after it. The rungs are timed in turns (measure/rounds.h). By default the caches
- * are cold: each call uses the next of several sets of tensors, which together are twice as large
- * as the last cache. A time that would exceed the memory's bandwidth is rejected. */
+ * are cold: each call uses the next of several sets of tensors, which together should be at least
+ * twice as large as the last cache (lab_run.cold). A time that would exceed the memory's bandwidth
+ * is rejected. */
 #ifndef LAB_RUN_H
 #define LAB_RUN_H
 
@@ -11,7 +12,7 @@
 #include "machine/machine.h"
 #include "measure/rounds.h"
 
-/* The most that a GPU kernel may use; 0: no limit. */
+/* The most resources that a GPU kernel may use; 0: no limit. */
 struct lab_limits {
     int64_t registers, shared_bytes, threads; /* per thread, per block, per block */
     int64_t blocks;                           /* of the grid */
@@ -25,7 +26,7 @@ struct lab_options {
     const char *only;              /* names of rungs, as for lab_bench_open; NULL: all */
     const struct lab_rung *own;    /* the user's kernel (lab/own.h), the last rung; NULL: none */
     const char *own_left_out;      /* why the probe found that `own` cannot run; NULL: it can */
-    struct lab_limits limits;      /* rungs that use more are left out */
+    struct lab_limits limits;      /* rungs that exceed a limit are left out */
     int64_t n[LAB_SIZES];          /* the size that is timed; 0: the ladder's default */
     bool warm;                     /* the tensors may stay in the caches */
     bool counters;                 /* GPU only: also read hardware counters of one call */
@@ -46,10 +47,10 @@ struct lab_result {
     struct contender time;
     struct judgement previous, first; /* compared with the previous and the first rung */
     double rate;                      /* useful bytes per second */
-    double share;                     /* time of the ceiling / time of this rung; or NAN */
-    /* log(first / this) / log(first / best), where `first` and `this` are the times of the first
-     * rung and of this one, and `best` is the time of the ceiling or, with limits, of the fastest
-     * rung within them. NAN: the first rung is not slower than `best`. */
+    double share;                     /* time of the ceiling / time of this rung; NAN: unknown */
+    /* log(first / this) / log(first / best), where `first` is the time of the first rung, `this`
+     * the time of this rung, and `best` the time of the ceiling or, with limits, of the fastest
+     * rung within the limits. NAN: the first rung is not slower than `best`. */
     double score;
     struct kernel_shape shape; /* GPU only */
     struct kernel_resources resources;
@@ -64,7 +65,7 @@ struct lab_result {
 struct lab_run {
     const struct lab_options *options;
     struct lab_problem problem;
-    int sets;  /* of tensors */
+    int sets;  /* number of sets of tensors */
     bool cold; /* all sets together are twice as large as the last cache */
     struct lab_result result[LAB_RUNGS];
     int results;
@@ -80,7 +81,7 @@ struct lab_run {
     int wrong;               /* rungs whose result is wrong */
 };
 
-/* ST_INTERRUPTED if Ctrl-C ended it before all rungs had a sample. */
+/* Runs a ladder. ST_INTERRUPTED: Ctrl-C came before all rungs had a sample. */
 enum status lab_run(const struct lab_options *o, struct lab_run *ret, struct arena *a);
 
 #endif

@@ -14,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* POISON fills outputs and their guards (a NaN in every type), INPUT_GUARD the guards of inputs
- * (about -1.7e38 in every type). They differ, so that a copy from one guard to another is found. */
+/* POISON, a NaN in every type, fills outputs and their guards; INPUT_GUARD, about -1.7e38 in every
+ * type, fills the guards of inputs. The two values differ, so that a copy from one guard to another
+ * is found. */
 enum { POISON = 0xff, INPUT_GUARD = 0xfe };
 
 /* --- the device and its rungs ----------------------------------------------------------------- */
@@ -41,7 +42,7 @@ static void describe(const struct lab_bench *b, const struct lab_problem *p, uni
     *ret_op = b->ladder->operator_of(p, attr, c);
 }
 
-/* The backend's kernel for a rung with a `variant`; NULL: none supports this problem. */
+/* The backend's kernel for a rung with a `variant`; NULL: no kernel supports this problem. */
 static const struct kernel *row_of(const struct lab_bench *b, int rung, enum op op,
                                    const struct kernel_call *c)
 {
@@ -57,7 +58,7 @@ static const char *shape_refused(const struct lab_bench *b, const struct lab_run
 {
     enum { MOST = 65535 }; /* blocks in the second and third dimension of a grid */
     struct kernel_shape shape;
-    if (lab_shape(r, p, &shape) != ST_OK) { /* without the formula and its caret */
+    if (lab_shape(r, p, &shape) != ST_OK) { /* leaves out the lines with the formula and caret */
         int bytes = (int)strcspn(fail_message(), "\n");
         return arena_printf(a, "%.*s", bytes, fail_message());
     }
@@ -233,7 +234,8 @@ int64_t lab_set_bytes(const struct lab_problem *p)
     return elements * dtype_size(p->dtype) + out_bytes(p) + LAB_GUARD;
 }
 
-/* Random normal numbers, the same on every machine: rounded to the type, and as doubles. */
+/* Makes an input of random normal numbers, which are the same on every machine: *ret has them in
+ * the input's type, *ret_exact as doubles. */
 static enum status make_input(const struct lab_trial *t, int input, void **ret, double **ret_exact,
                               struct arena *a)
 {
@@ -469,11 +471,12 @@ enum status lab_trial_start(const struct lab_trial *t, int rung, int set)
 struct place {
     const char *name;
     char *at;
-    int64_t bytes, size; /* of the tensor, of an element */
-    const void *given;   /* of an input: what it must still contain; NULL: the rung may write it */
+    int64_t bytes, size; /* bytes of the tensor, bytes of an element */
+    const void *given;   /* the content that an input must still have; NULL: the rung may write */
 };
 
-/* The first changed byte of a guard, and of an input; -1: none. */
+/* first_unlike: the first byte of a guard that has changed. first_change: the first byte of an
+ * input that has changed. -1: none. */
 static int64_t first_unlike(const unsigned char *now, unsigned char guard)
 {
     for (int64_t i = 0; i < LAB_PROBE_GUARD; i++)

@@ -9,8 +9,8 @@
 
 struct str;
 
-/* Guards: LAB_GUARD bytes after each tensor that no rung may write; in a probe LAB_PROBE_GUARD
- * bytes before and after it. */
+/* A guard is memory that no rung may write: LAB_GUARD bytes after each tensor; in a probe
+ * LAB_PROBE_GUARD bytes before and after each tensor. */
 enum { TRIAL_SETS = 64, LAB_GUARD = 256, LAB_PROBE_GUARD = 1 << 20 };
 
 /* An open device and the compiled rungs on it. */
@@ -34,11 +34,12 @@ enum status lab_bench_open(struct lab_bench *b, const struct lab_ladder *l,
                            const struct device *device, enum lab_type type, int form,
                            const char *only, const struct lab_rung *own);
 void lab_bench_close(struct lab_bench *b);
-/* Appends the PTX of a rung for this GPU; if the rung does not compile, the compiler's message. */
+/* Appends the PTX of a rung for this GPU or, if the rung does not compile, the compiler's
+ * message. */
 enum status lab_bench_assembly(const struct lab_bench *b, int rung, struct str *ret);
 /* Why the device cannot run the rung; NULL: it can. */
 const char *lab_bench_refuses(const struct lab_bench *b, int rung, struct arena *a);
-/* The same for one size. */
+/* Why the device cannot run the rung at the size of `p`; NULL: it can. */
 const char *lab_rung_refuses(const struct lab_bench *b, int rung, const struct lab_problem *p,
                              struct arena *a);
 
@@ -49,10 +50,10 @@ struct lab_trial {
     struct lab_problem problem;
     void *in[TRIAL_SETS][LAB_INPUTS], *out[TRIAL_SETS];
     int sets;
-    bool probe;                    /* for lab_trial_run */
+    bool probe;                    /* opened with sets = 0, for lab_trial_run */
     const void *given[LAB_INPUTS]; /* in a probe: what the inputs contain */
     void *scratch;                 /* shared by all rungs */
-    void *more, *zeros;            /* for a `variant`: more outputs, an input of zeros; or NULL */
+    void *more, *zeros; /* for a `variant`: further outputs; an input of zeros; or NULL */
     int64_t scratch_bytes;
     /* For rungs with a `variant`: the backend's kernel and its prepared call; else NULL. */
     const struct kernel *row[LAB_RUNGS];
@@ -68,12 +69,12 @@ struct lab_trial {
 int64_t lab_set_bytes(const struct lab_problem *p);
 /* Fills a problem for the sizes n. */
 void lab_problem_of(const struct lab_bench *b, const int64_t n[LAB_SIZES], struct lab_problem *ret);
-/* sets = 0: a probe, which has one set and no solution. */
+/* Opens a trial; `sets` = 0 opens a probe, which has one set and no solution. */
 enum status lab_trial_open(struct lab_trial *t, const struct lab_bench *b,
                            const int64_t n[LAB_SIZES], int sets);
 void lab_trial_close(struct lab_trial *t);
 
-/* Launches a rung on set `set`; does not wait. */
+/* Launches a rung on set `set` and does not wait for it. */
 enum status lab_trial_start(const struct lab_trial *t, int rung, int set);
 /* Fills the output of set `set` and its guard with NaN, runs the rung and waits. *ret_error is the
  * relative error by norm; infinite if the output has a NaN or the rung wrote to the guard. If the

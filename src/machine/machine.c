@@ -23,7 +23,7 @@ static const char *matmul_library(const struct environment *e, struct arena *a)
 
 enum machine_precision machine_precision(enum dtype dtype, bool tf32)
 {
-    /* float8 is compared with the peak of bf16, which it may exceed. */
+    /* float8 matmuls are compared with the peak of bf16, which they may exceed. */
     return dtype == DT_BF16 || dtype_is_float8(dtype) ? MACHINE_BF16
            : tf32                                     ? MACHINE_TF32
                                                       : MACHINE_F32;
@@ -36,7 +36,8 @@ static const char *library_of(const struct backend *b, const char *name, struct 
                                                                   : NULL;
 }
 
-/* The identity has the versions of driver and library, because other versions may be faster. */
+/* The identity of a GPU includes the versions of driver and library, because other versions may be
+ * faster. */
 static enum status identify_gpu(struct machine *m, struct arena *a)
 {
     const struct backend *b = m->device.backend;

@@ -1,9 +1,10 @@
 /* machine.h - the measured peaks of this machine: matmuls of each type, and copies of each size.
  *
- * Matmuls use the same kernel rows as training, on random numbers; the peak is that of the fastest
- * of several large shapes. A copy of n bytes reads n and writes n, so it moves 2n bytes. Peaks are
- * the best samples, not averages, because they serve as ceilings. A measured ceiling can only be
- * too low, so the record keeps the best of all measurements of a machine, and their history. */
+ * Matmuls use the same kernel rows as training, on random numbers; the peak is the FLOP/s of the
+ * fastest of several large shapes. A copy of n bytes reads n and writes n, so it moves 2n bytes.
+ * Peaks are the best samples, not averages, because they serve as ceilings. A measured ceiling can
+ * only be too low, so the record keeps the best of all measurements of a machine, and the history
+ * of the measurements. */
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H
 
@@ -43,7 +44,7 @@ struct machine_link {
     double sent;   /* bytes/s that each rank sends; it sends 2 (N - 1) / N of `bytes` */
 };
 
-/* One of the measurements of which a record is the best. */
+/* One measurement in the history of a record. */
 struct machine_measurement {
     const char *date; /* "2026-11-21T08:22:13Z" */
     bool quick;       /* took a few seconds, with fewer shapes and repeats */
@@ -53,8 +54,8 @@ struct machine_measurement {
 };
 
 struct machine {
-    /* Set by machine_identify. A record is valid for a machine if all of these are equal, except
-     * `device`. */
+    /* Set by machine_identify. A record is valid for a machine if all of these members except
+     * `device` are equal. */
     struct device device; /* the measured device; not set in a record read from the file */
     bool gpu;
     /* "Intel(R) Xeon(R) ...", "oneDNN 2.6.3"; of a GPU "NVIDIA H200", "cuBLASLt 13.0.1" */
@@ -64,15 +65,15 @@ struct machine {
     int threads; /* 1 for a GPU */
     /* Set by machine_measure. */
     const char *date; /* of the last measurement */
-    bool quick;       /* all measurements were quick ones */
-    double others;    /* the least of all measurements */
+    bool quick;       /* all measurements were quick */
+    double others;    /* the smallest `others` of all measurements */
     struct machine_peak peak[MACHINE_PRECISIONS];
     int peaks;
     struct machine_copy copy[MACHINE_COPIES]; /* by size, smallest first */
     int copies;
     struct machine_link link[MACHINE_LINKS]; /* one per number of ranks and size */
     int links;
-    int64_t cache_bytes; /* L2 of one thread, or of a GPU; 0: unknown */
+    int64_t cache_bytes; /* size of the L2 cache of one thread, or of the GPU; 0: unknown */
     struct machine_measurement history[MACHINE_HISTORY]; /* oldest first */
     int measurements;
 };
@@ -82,8 +83,8 @@ struct machine {
 enum status machine_identify(struct machine *m, const struct device *device, struct arena *a);
 bool machine_same(const struct machine *m, const struct machine *other);
 
-/* Measures the rest and sets the history to this one measurement. `each`, which may be NULL, gets
- * the fraction done and the name of the next part. */
+/* Measures matmuls and copies and sets the history to this one measurement. `each`, which may be
+ * NULL, gets the fraction done and the name of the next part. */
 enum status machine_measure(struct machine *m, bool quick,
                             void (*each)(void *user, double done, const char *what), void *user,
                             struct arena *a);
@@ -98,14 +99,15 @@ double machine_link_rate(const struct machine *m, int ranks, double bytes);
 /* Raises the peaks of `m` to those of an earlier measurement of the same machine, and puts the
  * earlier history in front. Texts are shared, not copied. */
 void machine_keep_best(struct machine *m, const struct machine *earlier);
-/* *ret_low gets the lowest value in the history of the peak of `p`, or of the largest copy if p is
- * MACHINE_PRECISIONS. Returns the number of measurements that have such a value. */
+/* *ret_low is the lowest value in the history: of the peak of precision `p`, or of the largest copy
+ * if p is MACHINE_PRECISIONS. Returns the number of measurements that have such a value; if it is
+ * 0, *ret_low is unchanged. */
 int machine_lowest(const struct machine *m, enum machine_precision p, double *ret_low);
 /* The peak of this precision; NULL: this machine has no kernel for it. */
 const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p);
 /* The bandwidths of copies by all threads. */
 struct ceilings machine_ceilings(const struct machine *m);
-/* The least time of work in this precision (base/floor.h); all 0 if `m` is NULL. */
+/* The lower bound of the time of work in this precision (base/floor.h); all 0 if `m` is NULL. */
 struct floor machine_floor(const struct machine *m, enum machine_precision p, double flops,
                            double bytes, double ms);
 /* The largest copy that fits in L2, and the copy that is larger than all caches. */
@@ -118,14 +120,14 @@ const struct machine_copy *machine_copy_fastest(const struct machine *m);
  * Returns false and changes nothing if there is no file or no valid record; warns if the file is
  * not readable. */
 bool machine_read(struct machine *m, const char *path, struct arena *a);
-/* Stores the best of `m` and the older record of the same machine (machine_keep_best), in `m` and
- * in the file; with `forget` the older record is dropped. Keeps records of other machines, up to a
+/* Merges the older record of the same machine into `m` (machine_keep_best) and stores `m` in the
+ * file; with `forget` drops the older record instead. Keeps records of other machines, up to a
  * limit. Creates the folder; replaces the file atomically. Fails if the file exists and cannot be
  * read. Strings from the file live in `a`. */
 enum status machine_write(struct machine *m, const char *path, bool forget, struct arena *a);
-/* Reads a file {"v":1, "machines":[record, ...]}. If the file is missing, damaged or of another
- * version, *ret is a new object without records. *ret owns *ret_records; the caller releases *ret
- * with json_decref or writes it. */
+/* Reads a file {"v":1, "machines":[record, ...]}: *ret is the object, *ret_records its list. If the
+ * file is missing, damaged or of another version, *ret is a new object without records. *ret owns
+ * *ret_records; the caller releases *ret with json_decref or writes it. */
 enum status machine_records(const char *path, struct json_t **ret, struct json_t **ret_records,
                             struct arena *a);
 /* One record in the file's format, for `--json`; the caller releases it with json_decref. */

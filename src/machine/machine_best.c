@@ -48,7 +48,7 @@ static void keep_peak(struct machine *m, const struct machine_peak *earlier)
 }
 
 /* Keeps the sizes of the measurement with the larger copies. The bandwidth of a size is the best of
- * all copies of at least this size, because each of them shows that the machine is as fast. */
+ * all copies of at least this size, because a copy of this size can be as fast as a larger copy. */
 static void keep_copies(struct machine *m, const struct machine *earlier)
 {
     struct machine further = *m, nearer = *earlier;
@@ -70,7 +70,8 @@ static void keep_copies(struct machine *m, const struct machine *earlier)
     machine_make_ceilings(m);
 }
 
-/* All measurements have the same sizes. Of too many numbers of ranks the oldest are dropped. */
+/* All measurements have the same sizes. If the list is full, links of `earlier` with other numbers
+ * of ranks are dropped. */
 static void keep_links(struct machine *m, const struct machine *earlier)
 {
     for (int i = 0; i < earlier->links; i++) {

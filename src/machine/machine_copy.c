@@ -14,13 +14,14 @@
 enum { SMALLEST = 16 << 10, PAGE = 2 << 20 };
 static const int64_t ENOUGH = INT64_C(4) << 30, LEAST = 64 << 20, QUICK = INT64_C(1) << 30;
 
-/* Source and destination of each thread; a copy uses their first bytes. */
+/* Source and destination of each thread; a copy uses the first bytes of both. */
 struct copying {
     char *from, *to;
     int64_t per_thread; /* bytes of source and of destination per thread */
 };
 
-/* Bytes for all threads: four times L3, but at most an eighth of the free memory. */
+/* The largest number of bytes, for all threads together: four times L3, but at most an eighth of
+ * the free memory. */
 static int64_t largest(const struct machine_work *w)
 {
     int64_t want = 4 * caches_last(), most = free_memory_bytes() / 8;

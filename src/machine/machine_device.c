@@ -11,7 +11,7 @@ struct copying {
     const struct device *device;
     struct target target;
     void *context, *from, *to;
-    int64_t bytes;               /* of a copy */
+    int64_t bytes;               /* that a copy copies */
     const struct kernel *kernel; /* NULL: the driver copies */
     struct kernel_call call;
 };
@@ -87,7 +87,7 @@ static enum status sizes(struct machine_work *w, struct copying *c, int64_t larg
     return ST_OK;
 }
 
-/* Non-zero bytes, because copying zeros takes less power. */
+/* Fills the memory with non-zero bytes, because copying zeros takes less power. */
 static enum status fill(struct copying *c, int64_t bytes)
 {
     const struct backend *b = c->device->backend;

@@ -95,7 +95,7 @@ static bool read_record(const json_t *j, struct machine *m, struct arena *a)
     m->gpu = m->name != NULL;
     if (!m->gpu) m->name = lenient_text(j, "cpu", a);
     if (!is_valid(m)) return false;
-    if (!m->measurements) machine_start_history(m); /* older records are their only measurement */
+    if (!m->measurements) machine_start_history(m); /* an older record has no history */
     return true;
 }
 
@@ -126,7 +126,7 @@ bool machine_read(struct machine *m, const char *path, struct arena *a)
 {
     json_t *records, *file;
     struct machine record;
-    /* machine_write says why it is not kept. */
+    /* machine_write says why an untrusted file is not used. */
     if (trust_check(path, a, &path) != ST_OK) return false;
     if (machine_records(path, &file, &records, a) != ST_OK) {
         log_warning("the peaks of this machine cannot be read: %s", fail_message());
@@ -143,8 +143,8 @@ bool machine_read(struct machine *m, const char *path, struct arena *a)
     return found;
 }
 
-/* Removes invalid records, records of the same machine after merging them into `m` unless `forget`
- * is set, and the oldest records above the limit. */
+/* Removes three kinds of records: invalid records; records of the same machine, which are first
+ * merged into `m` unless `forget` is set; and the oldest records above the limit. */
 static void drop_old(json_t *records, struct machine *m, bool forget, struct arena *a)
 {
     struct machine record;

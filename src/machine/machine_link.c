@@ -1,4 +1,4 @@
-/* The link between ranks that are threads of this machine: all-reduces of several sizes. */
+/* Measures all-reduces of several sizes between ranks that are threads of this machine. */
 #include "backend/communicator.h"
 #include "base/arena.h"
 #include "base/clock.h"
@@ -35,7 +35,7 @@ static enum status open_rank(void **ret, const void *, struct communicator *c)
     return ST_OK;
 }
 
-/* All-reduces of n floats, `times` of them. */
+/* Runs `times` all-reduces of n floats. */
 static enum status reduce(const struct rank *r, int64_t n, int64_t times)
 {
     for (int64_t i = 0; i < times; i++) {
@@ -59,7 +59,7 @@ static void close_rank(void *rank)
 
 static const struct crew_work work = {open_rank, obey, close_rank};
 
-/* The time is that of the fastest run, from the arrival of the last rank to the end. */
+/* Measures the time of the fastest run, from the arrival of the last rank to the end. */
 static enum status measure(const struct rank *r, int ranks, int64_t bytes, bool quick,
                            struct machine_link *ret)
 {

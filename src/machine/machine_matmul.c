@@ -49,7 +49,8 @@ static enum status allocate(struct trial *t, const struct type *type, void **ret
     return t->backend->memory.alloc(t->context, type_bytes(type), ret);
 }
 
-/* Random bf16 numbers with magnitudes from 0.5 to 2; as pairs they are floats in the same range. */
+/* Fills memory with random bf16 numbers with magnitudes from 0.5 to 2; a pair of such numbers, read
+ * as a float, is in the same range. */
 static enum status fill(struct trial *t, void *to, const struct type *type, struct arena *scratch)
 {
     int64_t n = type_bytes(type) / (int64_t)sizeof(uint32_t);
@@ -170,7 +171,7 @@ struct search {
     struct target target;
     void *context;
     const struct effort *effort;
-    double rate; /* best FLOP/s of the type so far: predicts which shapes take too long */
+    double rate; /* best FLOP/s of the type so far, to predict which shapes take too long */
 };
 
 static enum status try_shape(struct search *s, enum machine_precision p, const int64_t *shape,
@@ -201,7 +202,7 @@ static enum status try_shape(struct search *s, enum machine_precision p, const i
     return ST_OK;
 }
 
-/* best->flops stays 0 if no kernel accepts the type. */
+/* Finds the fastest shape; best->flops stays 0 if no kernel accepts the type. */
 static enum status search_type(struct search *s, struct machine_work *w, enum machine_precision p,
                                double share, struct machine_peak *best)
 {

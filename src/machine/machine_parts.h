@@ -16,14 +16,16 @@ struct machine_work {
  * ST_INTERRUPTED: Ctrl-C came. */
 enum status machine_work_done(struct machine_work *w, double share, const char *next);
 
-/* These two functions change the number of threads (base/threads.h). */
+/* Measure the matmuls, and the copies on a CPU. Both change the number of threads
+ * (base/threads.h). */
 enum status machine_measure_matmuls(struct machine_work *w);
 enum status machine_measure_copies(struct machine_work *w);
 /* Measures copies in a GPU's memory. */
 enum status machine_measure_device_copies(struct machine_work *w);
 /* Sets the history to the measurement in `m`. */
 void machine_start_history(struct machine *m);
-/* Raises each bandwidth to at least that of every larger copy and that of one thread. */
+/* Raises each bandwidth to at least the bandwidth of every larger copy and the bandwidth of one
+ * thread. */
 void machine_make_ceilings(struct machine *m);
 
 #endif

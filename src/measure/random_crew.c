@@ -8,7 +8,7 @@
 
 struct rank {
     const struct random_crew_watch *watch;
-    struct config config; /* with the number of the rank */
+    struct config config; /* a copy of the job's, with this rank's number */
     struct engine engine;
     struct random_step step;
     struct arena arena;

@@ -5,7 +5,8 @@
 #include "engine/crew.h"
 #include "engine/engine.h"
 
-/* Each other rank calls these, in its thread, around a step with a mark (random_step.mark). */
+/* Each rank except 0 calls these functions, in its thread, before and after a step with a mark
+ * (random_step.mark). */
 struct random_crew_watch {
     struct plan_hooks (*begin)(void *user, const struct engine *e, int64_t mark);
     void (*end)(void *user, const struct engine *e);
@@ -19,8 +20,8 @@ struct random_crew_job {
 /* Starts the other ranks of this configuration as threads, each with its own engine and weights;
  * the crew is empty if there is one rank. Rank 0 opens its engine with crew->communicator; then
  * random_step_run runs a step on all ranks. Close the crew before rank 0's engine, even if this
- * function fails. ST_UNSUPPORTED: the ranks are to be MPI processes. `job` and its configuration
- * must outlive the crew. */
+ * function fails. ST_UNSUPPORTED: the configuration wants MPI processes as ranks. `job` and its
+ * configuration must outlive the crew. */
 enum status random_crew_open(struct crew *crew, const struct random_crew_job *job);
 
 #endif

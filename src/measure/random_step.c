@@ -160,8 +160,8 @@ enum status random_step_feed(struct random_step *n, struct sequence *s, int part
     return ST_OK;
 }
 
-/* Feeds the inputs of a step. Micro-batches are dealt to the ranks in turn, as in training, so that
- * together the ranks train on the tokens that a single rank would have. */
+/* Feeds the inputs of a step. The ranks get micro-batches in turn, as in training, so that all
+ * ranks together train on the tokens that a single rank would train on. */
 static enum status prepare(struct random_step *n, int iteration)
 {
     const struct communicator *c = n->engine->communicator;
@@ -173,7 +173,8 @@ static enum status prepare(struct random_step *n, int iteration)
     return ST_OK;
 }
 
-/* Returns the mean of `mine` over the ranks. Also a barrier: waits for all ranks. */
+/* *ret_mean is the mean of `mine` over the ranks. This is also a barrier: it waits for all
+ * ranks. */
 static enum status meet(struct communicator *c, double mine, double *ret_mean)
 {
     double sum = 0, all[RANKS_MOST];
@@ -224,7 +225,7 @@ static enum status run_step(struct random_step *n, int iteration, const struct p
     return meet(c, result.loss, &n->loss);
 }
 
-/* communicator_fail ends the wait of the other ranks if this rank cannot run its step. */
+/* If this rank cannot run its step, communicator_fail makes the other ranks stop waiting for it. */
 enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
                             double *ret_ms)
 {

@@ -42,7 +42,8 @@ static int within(double x, int least, int most)
     return x > most ? most : x < least ? least : (int)x;
 }
 
-/* Sets calls, samples and first_ms. The time of the last warm-up call predicts that of a sample. */
+/* Sets calls, samples and first_ms. The time of the last warm-up call predicts the time of a
+ * sample. */
 static enum status warm_up(struct timing *t, struct contender *c)
 {
     double ms[ROUNDS_PARTS], one = 0;

@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 
-/* Launches call number i, which must keep the inputs of the next call valid. */
+/* Launches call number i. The call must leave valid inputs for the next call. */
 typedef enum status (*stopwatch_fn)(void *user, int i);
 
 struct stopwatch {

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* The names used in a GPT block, so that tables of both models look alike. */
+/* The names of the same parts in a GPT block, so that tables of both models look alike. */
 static const char BLOCK[] = "h.0", PROJECTION[] = "c_attn", NORM[] = "ln_1";
 
 static value forward(const struct model *m, struct graph *g, value x)

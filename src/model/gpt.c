@@ -17,7 +17,7 @@ struct forward {
     value step, positions;
 };
 
-/* Dropout sites are numbered in model order, so the masks are the same on every rung. */
+/* Dropout sites are numbered in model order, so the masks do not depend on the fusion level. */
 static struct dropout drop_at(const struct forward *f, int site, enum dropout_pattern pattern)
 {
     int threshold = f->train ? dropout_threshold(f->m->config.dropout) : 0;

@@ -15,11 +15,11 @@ struct model_parameters {
     int capacity;
 };
 
-/* Appends a parameter; its fields may be changed until the next one is appended. */
+/* Appends a parameter; the returned pointer is valid until the next parameter is appended. */
 struct parameter *model_parameter(struct model_parameters *l, const char *name, struct type type,
                                   double mean, double std);
-/* Appends NAME.weight, of type (in,out), or (out) with mean 1 for a norm. With `bias` appends
- * NAME.bias (out), which is zero. */
+/* Appends the parameter NAME.weight: (in,out), or for a norm (out) with mean 1. With `bias` also
+ * appends NAME.bias (out), which is initially zero. */
 struct parameter *model_layer(struct model_parameters *l, const char *name, struct type type,
                               double std, bool bias);
 
@@ -28,7 +28,8 @@ void model_pad_vocabulary(struct model *m);
 
 /* --- the graph -------------------------------------------------------------------------------- */
 
-/* The parameter SCOPE.name of the current scope; repeated calls return the same leaf. */
+/* The leaf of the parameter SCOPE.name, where SCOPE is the graph's current scope; repeated calls
+ * return the same leaf. */
 value model_weight(const struct model *m, struct graph *g, const char *name);
 /* x @ NAME.weight, plus NAME.bias if that parameter exists. */
 value model_linear(const struct model *m, struct graph *g, const char *name, value x);
@@ -36,8 +37,8 @@ value model_linear(const struct model *m, struct graph *g, const char *name, val
 value model_norm(const struct model *m, struct graph *g, const char *name, value x);
 
 int64_t model_kv_heads(const struct config_model *c);
-/* Causal attention of packed q, k, v (B,T,C+2*KV*D). With `cached`, T = 1 and the keys and values
- * of earlier positions come from the cache of the graph's current layer. */
+/* Causal attention of packed q, k, v (B,T,C+2*KV*D) -> (B,T,C). With `cached`, T = 1, and the keys
+ * and values of earlier positions come from the cache of the graph's current layer. */
 struct model_attention {
     int64_t B;
     bool cached;

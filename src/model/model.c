@@ -65,7 +65,7 @@ int64_t model_layers(const struct config_model *c)
     return model_reads(c, "n_layer") ? c->n_layer : model_def(c)->layers;
 }
 
-/* Appends parameters from ... to - 1 to the range, those with weight decay first. */
+/* Appends parameters from ... to - 1 to the range, parameters with weight decay first. */
 static void assign_offsets(struct model *m, int from, int to)
 {
     for (int decay = 1; decay >= 0; decay--)
@@ -139,7 +139,8 @@ double model_flops_per_token(const struct model *m, int64_t T)
     return m->def->flops_per_token ? m->def->flops_per_token(m, T) : 0;
 }
 
-/* Generates element k again, from sequences that no parameter uses, until it is within the cut. */
+/* Generates element k again, from sequences that no parameter uses, until its magnitude is within
+ * the cut. */
 static float truncate_normal(const struct model *m, int i, int64_t k, float normal)
 {
     int sequence = i;

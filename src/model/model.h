@@ -16,7 +16,7 @@ struct parameter {
     int64_t offset; /* in elements; the same in weights, gradients and moments */
     bool decay;     /* weight decay applies, because the parameter has two dimensions */
     bool matmul;    /* one matmul of the forward pass and one of the backward pass read it */
-    int joined; /* number of weights (out,in), from this one on, that `join` can join; 0: none */
+    int joined; /* how many weights (out,in), this and the next ones, `join` can join; 0: none */
     bool positions;   /* a table of positions, which nanoGPT's parameter count excludes */
     double mean, std; /* of the initial values */
     double cut;       /* initial values are truncated at this many deviations; 0: not truncated */
@@ -27,15 +27,15 @@ struct model {
     const struct model_def *def;
     struct config_model config;
     uint32_t seed;
-    int64_t vocab; /* the number of token ids (or class ids), the larger of the data set's and
-                             vocab_size; 0: the model has no ids */
+    int64_t vocab; /* the number of token ids (or class ids): the larger of the data set's number
+                             and vocab_size; 0: the model has no ids */
     int64_t padded_vocab;        /* rows of the embedding tables; rows >= vocab are padding */
-    struct parameter *parameter; /* those with weight decay come first in the range, or unit */
+    struct parameter *parameter; /* with weight decay: first in the range, or in each unit */
     int parameters;
     int64_t elements; /* of the whole range, including padding */
-    /* After model_cut: unit k of the range ends where unit k + 1 begins; else there are none. */
-    int units;
-    const int64_t *unit; /* units + 1 */
+    int units;        /* set by model_cut; 0: the range is not cut into units */
+    const int64_t
+        *unit; /* units + 1 elements of the range: unit k is unit[k] ... unit[k + 1] - 1 */
 };
 
 enum model_mode {
@@ -84,20 +84,22 @@ void model_init(struct model *m, const struct config_model *config, int64_t voca
                 struct arena *a);
 /* The number of the block in a parameter's name, "h.3.mlp.c_fc.weight"; -1: outside of blocks. */
 int model_parameter_layer(const struct parameter *p);
-/* Cuts the range into units: the parameters before the blocks, those of each block, and those after
- * the blocks. Offsets change: the parameters of a unit are contiguous, those with weight decay
- * first. A unit consists of `ranks` shards of equal, aligned length. */
+/* Cuts the range into units: one for the parameters before the blocks, one for the parameters of
+ * each block, and one for the parameters after the blocks. Offsets change: the parameters of a unit
+ * are contiguous, and parameters with weight decay come first. A unit consists of `ranks` shards of
+ * equal, aligned length. */
 void model_cut(struct model *m, int ranks, struct arena *a);
 /* The type of the matrix that starts at parameter i after the pass `join`. Returns the number of
  * parameters in the matrix: parameter.joined if these are contiguous, else 1. */
 int model_matrix(const struct model *m, int i, struct type *ret_type);
-/* The number of scalar parameters, without padding. nanoGPT reports it without position tables. */
+/* The number of scalar parameters, without padding. nanoGPT reports the number without position
+ * tables. */
 int64_t model_count(const struct model *m, bool with_positions);
 /* Training FLOPs per token by the formula of the literature; 0 if the model has no formula. */
 double model_flops_per_token(const struct model *m, int64_t T);
 /* Generates the initial values: random normals with each parameter's mean, deviation and cut.
- * model_init_part generates the parameters that begin in elements first ... end - 1 of the range,
- * and zeros between them. */
+ * model_init_part generates only the parameters that begin in elements first ... end - 1 of the
+ * range, with zeros between them; `part` is for element `first`. */
 void model_init_weights(const struct model *m, float *weights);
 void model_init_part(const struct model *m, int64_t first, int64_t end, float *part);
 

@@ -2,10 +2,10 @@
  * operator, CHAIN. Values used only inside a chain are never written to memory.
  *
  * Chains grow in node order: a node joins the chains that produce its inputs. A chain is placed
- * where its last node was. A chain therefore ends where another node uses one of its values, where
- * state is written, which the chain may read, and at the end of a phase, because its inputs would
- * have to be kept for the next one. Then chains of one scope that read the same tensor are merged,
- * so that the tensor is read once. */
+ * where its last node was. A chain therefore ends where another node uses one of its values, and
+ * where state is written, because the chain may read this state. It also ends at the end of a
+ * phase, because its inputs would have to be kept for the next phase. Then chains of one scope that
+ * read the same tensor are merged, so that the tensor is read once. */
 #include "graph/chain.h"
 
 #include "base/str.h"
@@ -68,8 +68,9 @@ static void add_input(struct interface *b, const struct graph *g, const struct l
         b->in[b->ins++] = v;
 }
 
-/* How suitable input `v` is as input 0, which determines the shape of the chain. 0: `v` has another
- * shape; higher if output 0 can overwrite `v`. */
+/* How suitable input `v` is as input 0, which determines the shape of the chain. 0: not suitable,
+ * because `v` is not float or has another shape; 2: suitable, and output 0 can overwrite `v`; 1:
+ * suitable. */
 static int rank_of(const struct chaining *c, const struct link *l, value v, value out)
 {
     const struct type *t = graph_type(c->in, v), *to = graph_type(c->in, out);
@@ -223,7 +224,7 @@ static bool may_move(const struct chaining *c, const struct link *l, int id)
 /* Merges each link with preceding links that read the same tensor. */
 static void join_readers(struct chaining *c)
 {
-    enum { WINDOW = 16 }; /* nodes; a tensor read earlier might otherwise be dead by then */
+    enum { WINDOW = 16 }; /* nodes; a wider window would keep more tensors alive longer */
     for (int id = 0; id < c->in->nodes; id++) {
         if (c->of[id] == NONE || last_of(&c->link[c->of[id]]) != id) continue;
         for (int at = id - 1; at >= 0 && at >= id - WINDOW; at--) {

@@ -1,13 +1,14 @@
 /* Matmuls of the transformer blocks in 8 bits (dtype=float8): forward in e4m3, gradients in e5m2 or
  * e4m3, accumulation in f32.
  *
- * Runs after the pass `precision`, which made these matmuls bf16: qkv, the attention output, and
- * the two or three of the feed-forward part. Each operand is quantized once, both as it is and
- * transposed: x is needed in one order for x w and in the other for the gradient of w, and the same
- * holds for w and for the gradient dy. A GPT-2 block has 12 such tensors. Each tensor has a scale
- * that follows its largest magnitude (amax) in previous steps, which is state in device memory
- * (STORAGE_AMAX). Other nodes do not change. Runs after `recompute`, so that recomputed values have
- * their own QUANTIZE and each amax is written once. */
+ * This pass runs after the pass `precision`, which made these matmuls bf16: qkv, the attention
+ * output, and the two or three matmuls of the feed-forward part. Each operand is quantized once, to
+ * codes in the original order and to transposed codes: x is needed in one order for x w and in the
+ * other order for the gradient of w; likewise w and the gradient dy are needed in both orders. A
+ * GPT-2 block has 12 such tensors. Each tensor has a scale that follows its largest magnitude
+ * (amax) in previous steps, which is state in device memory (STORAGE_AMAX). Other nodes do not
+ * change. The pass runs after `recompute`, so that recomputed values have their own QUANTIZE and
+ * each amax is written once. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -20,13 +21,13 @@ struct float8 {
     const struct graph *in;
     struct graph *out;
     value *map;
-    struct quantized *quantized; /* per old value: its quantized form, created on first use */
+    struct quantized *quantized; /* per value of `in`: its quantized form, created on first use */
     value step;                  /* the input `step` in `out`, after its leaf was copied */
     int tensors;
 };
 
-/* The value of which `v` is a copy with the same numbers: follows reshapes, which keep the order of
- * elements, and casts, which below `full` precede each matmul, as long as values are bf16. */
+/* The value whose numbers `v` has: follows reshapes, which keep the order of elements, and casts,
+ * which precede each matmul below the rung `full`, as long as values are bf16. */
 static value origin_of(const struct graph *g, value v)
 {
     const struct node *n = graph_producer(g, v);
@@ -40,7 +41,7 @@ static value origin_of(const struct graph *g, value v)
 }
 
 /* True if rows and columns are multiples of 16 elements: tensor cores read words of 16 bytes from
- * every matrix of a matmul, also from transposed ones. */
+ * every matrix of a matmul and from its transpose. */
 static bool is_aligned(const struct type *t)
 {
     enum { WORD = 16 };
@@ -86,10 +87,10 @@ static value amax_leaf(struct float8 *f, const char *what)
     return g_leaf(f->out, STORAGE_AMAX, what, t, f->tensors++ * range_elements(&t));
 }
 
-/* The attributes, with `first` for steps before an amax is known: the scale is then 2^-first.
- * Activations and weights: first = 3, for magnitudes up to 56. Gradients are small because the loss
- * is a mean over tokens: first = 21 in e5m2, for magnitudes of 7e-12 to 0.027; first = 20 in e4m3,
- * for 2e-9 to 4e-4. */
+/* The attributes of a QUANTIZE. In steps before an amax is known, the scale is 2^-first.
+ * Activations and weights have first = 3, for magnitudes up to 56. Gradients are small because the
+ * loss is a mean over tokens: they have first = 21 in e5m2, for magnitudes of 7e-12 to 0.027, and
+ * first = 20 in e4m3, for magnitudes of 2e-9 to 4e-4. */
 static union attr attr_of(const struct float8 *f, bool activation)
 {
     enum { ACTIVATION = 3, GRADIENT_E5M2 = 21, GRADIENT_E4M3 = 20 };

@@ -80,7 +80,7 @@ static bool add_rmsnorm(struct fuse *f, int id)
     return true;
 }
 
-/* The node after `id` that applies dropout to `v`, or NULL. */
+/* The first node after `id` that applies pointwise dropout to `v`, or NULL. */
 static const struct node *dropped_later(const struct fuse *f, value v, int id)
 {
     for (int later = id + 1; f->step.i && later < f->in->nodes; later++) {
@@ -157,7 +157,7 @@ static bool embed_grad_sum(struct fuse *f, int id)
     return true;
 }
 
-/* dropout of a gradient -> the output of layernorm_grad_drop, if that has computed it */
+/* dropout of a gradient -> the output of the layernorm_grad_drop that has computed this dropout */
 static bool dropped_gradient(struct fuse *f, int id)
 {
     value v = f->in->node[id].out[0];
@@ -267,10 +267,10 @@ static bool embed_sum(struct fuse *f, int id)
     return true;
 }
 
-/* gelu(x), if its gradient is needed later -> gelu_both: one exponential serves both. GELU_BOTH
- * writes the slope that the gradient would recompute, so memory-bound kernels are not faster. If
- * the GELU is recomputed, only the recomputed node is fused, so that no slope is kept across the
- * forward pass. */
+/* gelu(x), if its gradient is needed later -> gelu_both: one exponential serves the value and the
+ * slope. GELU_BOTH writes the slope, which the gradient would otherwise recompute, so memory-bound
+ * kernels are not faster. If the GELU is recomputed, only the recomputed node is fused, so that no
+ * slope is kept across the forward pass. */
 static bool gelu_both(struct fuse *f, int id)
 {
     const struct node *gelu = &f->in->node[id];
@@ -317,7 +317,8 @@ static bool match(struct fuse *f, int id)
     return false;
 }
 
-/* Removes dead code (the log-sum-exp of slow attention) first, whose uses would prevent matches. */
+/* First removes dead code, such as the log-sum-exp of slow attention, because its uses of values
+ * would prevent matches. */
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o)
 {
     struct graph live = *in;

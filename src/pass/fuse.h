@@ -8,12 +8,13 @@ struct fuse {
     const struct pass_options *options;
     const struct graph *in;
     struct graph *out;
-    value *map; /* per old value: its new value */
-    int *uses;  /* per old value: number of uses as an input */
-    /* per old value x: the derivative of gelu(x) in `out`, if GELU_BOTH produced it */
+    value *map; /* per value of `in`: its value in `out` */
+    int *uses;  /* per value of `in`: number of uses as an input */
+    /* per value x of `in`: the derivative of gelu(x) in `out`, if GELU_BOTH produced it */
     value *slope;
-    value *dropped; /* per old value x: dropout(x) in `out`, if LAYERNORM_GRAD_DROP produced it */
-    value step;     /* the input `step` in `out`, after its leaf was copied */
+    /* per output of a DROPOUT of `in`: its value in `out`, if LAYERNORM_GRAD_DROP produced it */
+    value *dropped;
+    value step; /* the input `step` in `out`, after its leaf was copied */
 };
 
 static inline value mapped(const struct fuse *f, value old)
@@ -22,7 +23,7 @@ static inline value mapped(const struct fuse *f, value old)
 }
 /* True if no output of `n`, a node of `in`, is used between `n` and node `id`. */
 bool fuse_unused_between(const struct fuse *f, const struct node *n, int id);
-/* The producer of `v` if its operator is `op` and `v` has no other use; else NULL. */
+/* The producer of `v` if its operator is `op` and `v` has exactly one use; else NULL. */
 const struct node *fuse_sole_use(const struct fuse *f, value v, enum op op);
 
 /* fuse_matmul.c: fuses matmuls with neighboring operators if a fused kernel is faster. */

@@ -1,5 +1,6 @@
-/* Fuses the update into one gradient norm and one optimizer node over all parameters. This works
- * because all ranges have the same layout (op.h), with zeros between the leaves. */
+/* Fuses the update into one gradient norm and one optimizer node over all parameters. This is
+ * possible because weights, gradients and moments have the same layout (op.h), with zeros between
+ * the leaves. */
 #include "graph/attr.h"
 #include "graph/build.h"
 #include "pass/fuse.h"
@@ -77,8 +78,9 @@ bool fuse_sum_squares(struct fuse *f, int id)
     return true;
 }
 
-/* THE list of operators that update one parameter. `copying` also writes the bf16 copy. The inputs
- * are weights, state, gradient, scalars; `copying` has the copy as an input before the gradient. */
+/* THE list of operators that update one parameter. The operator `copying` also writes the bf16
+ * copy. The inputs are weights, state, gradient, scalars; `copying` has the copy as one more input,
+ * before the gradient. */
 static const struct update {
     enum op op, copying;
     size_t decay_elements; /* offset in union attr of the number of elements that decay */
@@ -99,7 +101,7 @@ static int64_t *decay_elements(const struct update *u, union attr *attr)
     return (int64_t *)((char *)attr + u->decay_elements);
 }
 
-/* True if both have the same scalar inputs and attributes, except for decay_elements. */
+/* True if both nodes have the same scalar inputs and attributes, except for decay_elements. */
 static bool same_update(const struct update *u, const struct node *a, const struct node *b)
 {
     union attr x = a->attr, y = b->attr;
@@ -109,7 +111,8 @@ static bool same_update(const struct update *u, const struct node *a, const stru
            !memcmp(a->in + numbers, b->in + numbers, (size_t)(a->n_in - numbers) * sizeof(value));
 }
 
-/* True if one node can do all updates: equal scalars, decayed parameters before the others. */
+/* True if one node can do all updates: they have equal scalars, and the parameters with weight
+ * decay come before all others. */
 static bool update_fits(const struct fuse *f, struct address_range *all, int64_t *ret_decayed,
                         int *ret_last)
 {
@@ -168,8 +171,9 @@ static bool all_copied(const struct graph *g)
     return true;
 }
 
-/* an update for each parameter -> one over the range, which writes the bf16 copy if one is kept.
- * Not of shards: those of one rank may fit, those of another not, and all have the same kernels. */
+/* an update for each parameter -> one update over the range, which writes the bf16 copy if there is
+ * one. Updates of shards are not fused: the shards of one rank may be contiguous and those of
+ * another rank not, but all ranks must have the same kernels. */
 bool fuse_update(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id];
@@ -178,7 +182,7 @@ bool fuse_update(struct fuse *f, int id)
     int64_t decayed;
     int last, n_in = 0, state = op_writes(n->op);
     if (!u || f->options->zero || !update_fits(f, &all, &decayed, &last)) return false;
-    if (id != last) return true; /* the last update is replaced by one for all */
+    if (id != last) return true; /* the fused update takes the place of the last update */
     bool copy = all_copied(f->in);
     union attr attr = n->attr;
     *decay_elements(u, &attr) = decayed;
@@ -194,7 +198,7 @@ bool fuse_update(struct fuse *f, int id)
     return true;
 }
 
-/* update, cast, store -> nothing for cast and store, which the fused update does */
+/* update, cast, store -> drops cast and store, because the fused update writes the copy */
 bool fuse_update_copy(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *update;

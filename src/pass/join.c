@@ -1,7 +1,7 @@
 /* On the rung `full`, matmuls of one input with weights that are adjacent in their range become one
  * matmul with one weight. No data moves: weights (N1,K), (N2,K), ... that are adjacent in memory
  * are one matrix (N1+N2+...,K). The gradient of the weights then becomes one matmul too, and so
- * does the gradient of the input, which was a sum of several matmuls.
+ * does the gradient of the input, which was a sum of the results of several matmuls.
  *
  * The pattern is matched at the node that reads the results: CONCAT, which then disappears, or
  * SWIGLU, which also accepts gate and up in one tensor. */
@@ -14,13 +14,15 @@ struct join {
     const struct graph *in;
     struct graph *out;
     value *map;
-    int *uses; /* uses of each old value */
-    /* per old node that is the first matmul of a group: the node that reads the group; else 0 */
+    int *uses; /* per value of `in`: number of uses */
+    /* per node of `in` that is the first matmul of a group: the node that reads the group; else
+     * 0 */
     int *joined_at;
-    bool *replaced; /* per old node: replaced by a joined matmul */
+    bool *replaced; /* per node of `in`: replaced by a joined matmul */
 };
 
-/* True if `v` is a matmul with a transposed weight and neither has another use. */
+/* True if `v` is the result of a matmul with a transposed weight, and neither `v` nor the weight
+ * has another use. */
 static bool is_joinable(const struct join *j, value v)
 {
     const struct graph *g = j->in;
@@ -31,7 +33,8 @@ static bool is_joinable(const struct join *j, value v)
     return w->op == OP_LEAF && w->attr.leaf.storage == STORAGE_WEIGHTS && j->uses[n->in[1].i] == 1;
 }
 
-/* True if the weight of `b` starts where that of `a` ends, and both matmuls have the same input. */
+/* True if the weight of `b` starts where the weight of `a` ends, and both matmuls have the same
+ * input. */
 static bool follows(const struct graph *g, const struct node *a, const struct node *b)
 {
     const struct node *wa = graph_producer(g, a->in[1]), *wb = graph_producer(g, b->in[1]);
@@ -40,7 +43,8 @@ static bool follows(const struct graph *g, const struct node *a, const struct no
            wa->attr.leaf.offset + type_elements(ta) == wb->attr.leaf.offset;
 }
 
-/* If one matmul can compute all inputs of node `id`, marks the matmuls and weights it replaces. */
+/* If one matmul can compute all inputs of node `id`, marks the matmuls and weights that it
+ * replaces. */
 static void match_node(struct join *j, int id)
 {
     const struct graph *g = j->in;
@@ -68,7 +72,8 @@ static const char *names_of(const struct join *j, const struct node *n)
     return names;
 }
 
-/* Appends the matmul that replaces the inputs of node `to`, in place of the first of them. */
+/* Appends the matmul that computes the inputs of node `to`, in the place of the first matmul that
+ * it replaces. */
 static void join(struct join *j, const struct node *to)
 {
     const struct graph *g = j->in;

@@ -1,7 +1,7 @@
 /* Sets node.numerics: TF32 (10 bits of mantissa) for f32 operands of matmuls, the same bits in
- * every run, no kernels of a single compute capability. They are data of the node, so a printed
- * graph shows them and a kernel's `fits` can read them. Runs after `precision`, which decides which
- * operands are f32. */
+ * every run, no kernels of a single compute capability. These options are data of the node, so a
+ * printed graph shows them and a kernel's `fits` can read them. The pass runs after `precision`,
+ * which decides which operands are f32. */
 #include "pass/pass.h"
 
 enum status pass_numerics(const struct graph *in, struct graph *out, const struct pass_options *o)

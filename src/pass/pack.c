@@ -18,7 +18,8 @@ static const struct packed_weight *find(const struct pass_packing *p, const stru
     return NULL;
 }
 
-/* The entry of `p` for the second operand, if `n` is a matmul with p->rows rows; else NULL. */
+/* The entry of `p` for the second operand of `n`, if `n` is a matmul with p->rows rows and the
+ * operand has a packed copy; else NULL. */
 static const struct packed_weight *match(const struct graph *g, const struct node *n,
                                          const struct pass_packing *p)
 {

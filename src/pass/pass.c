@@ -103,7 +103,8 @@ static bool is_input(const struct node *n)
     return n->op == OP_LEAF && n->attr.leaf.storage == STORAGE_INPUT;
 }
 
-/* A node is live if an output or a state write needs it. Inputs stay, because callers feed all. */
+/* A node is live if an output or a write of state needs it. All inputs stay, because callers feed
+ * all of them. */
 enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *)
 {
     bool *live = ARENA_NEW(out->arena, bool, in->nodes);

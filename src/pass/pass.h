@@ -13,7 +13,8 @@ enum pass_rung { RUNG_PRIMITIVE, RUNG_OP, RUNG_FULL };
 enum pass_region { REGION_NONE, REGION_GELU, REGION_BLOCK };
 
 /* When gradients are summed over the ranks. NONE: after the backward pass, one parameter after
- * another. PARAMETER: each when it is written. BUCKET: each bucket when it is written. */
+ * another. PARAMETER: each gradient as soon as it is written. BUCKET: each bucket as soon as all of
+ * it is written. */
 enum pass_overlap { SHARD_NONE, SHARD_PARAMETER, SHARD_BUCKET };
 
 /* ZeRO stage 3: a rank stores only one shard of each unit of the range. The shard of the unit that
@@ -23,7 +24,7 @@ struct pass_units {
     int n;
     const int64_t *first; /* n + 1: the first element of each unit, and the end of the last */
     int rank;
-    bool accumulate; /* gradients are added to what is there */
+    bool accumulate; /* gradients are added to those of earlier micro-steps */
 };
 
 struct pass_options {
@@ -40,7 +41,7 @@ struct pass_options {
     enum pass_overlap overlap;
     int64_t bucket_elements;            /* the range of the gradients is cut at multiples of this */
     enum dtype reduce;                  /* DT_F32; DT_BF16: sums are in bf16, in STORAGE_REDUCED */
-    bool zero;                          /* each rank gets sums only in its own shards */
+    bool zero;                          /* each rank gets only the sums of its own shards */
     struct pass_units units;            /* n = 0: each rank has all weights and gradients */
     const struct pass_packing *packing; /* NULL: weights are not packed */
     const struct pass_kernels *kernels; /* NULL: no fusion that is faster only with some kernels */
@@ -54,9 +55,9 @@ struct pass_kernels {
     const void *who;
 };
 
-/* Weights with packed copies for matmuls of `rows` rows. The matrix of `elements` elements at
- * `weight` of its range has two copies in STORAGE_PACKED: at at[0] for matmuls that read it
- * untransposed, at at[1] for those that transpose it. */
+/* Weights with packed copies for matmuls of `rows` rows. The matrix that begins at element `weight`
+ * of its range and has `elements` elements has two copies in STORAGE_PACKED: the copy at at[0] is
+ * for matmuls that do not transpose it, the copy at at[1] for matmuls that do. */
 struct pass_packing {
     int64_t rows;
     int n;
@@ -112,7 +113,7 @@ enum status pass_pack(const struct graph *in, struct graph *out, const struct pa
 enum status pass_fuse(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_chain(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_shard(const struct graph *in, struct graph *out, const struct pass_options *o);
-/* What `shard` does if there are units. */
+/* The part of the pass `shard` for ZeRO stage 3 (pass_options.units). */
 enum status pass_units(const struct graph *in, struct graph *out, const struct pass_options *o);
 enum status pass_dead_code(const struct graph *in, struct graph *out, const struct pass_options *o);
 

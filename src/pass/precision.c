@@ -4,9 +4,9 @@
  * becomes a double. In mixed precision (Micikevicius et al., arXiv 1710.03740) matmuls, attention
  * and the values between them are bf16; weights and their gradients, row statistics, the loss, the
  * optimizer and all sums are f32. Below the rung `full`, CAST nodes convert the inputs of an
- * operator that computes in f32, and further CASTs convert its results for readers in bf16, like
- * autocast in an eager framework. At `full` such operators read and write bf16 and compute in f32,
- * and the optimizer keeps a bf16 copy of the weights. */
+ * operator that computes in f32, and further CASTs convert its results for operators that compute
+ * in bf16, like autocast in an eager framework. At `full` such operators read and write bf16 and
+ * compute in f32, and the optimizer keeps a bf16 copy of the weights. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -15,8 +15,8 @@ struct precision {
     struct graph *out;
     const struct pass_options *options;
     bool full;
-    value *map;            /* per old value: its new value, in the type of its producer */
-    value *cast[DT_COUNT]; /* per type and old value: the new value cast to it, made on first use */
+    value *map;            /* per value of `in`: its new value, in the type of its producer */
+    value *cast[DT_COUNT]; /* cast[t], per value of `in`: its new value, cast to type t */
 };
 
 static enum dtype dtype_at(const struct precision *p, value old)
@@ -24,7 +24,7 @@ static enum dtype dtype_at(const struct precision *p, value old)
     return graph_type(p->out, p->map[old.i])->dtype;
 }
 
-/* The bf16 copy kept by the optimizer, if `old` is a whole parameter. */
+/* The bf16 copy that the optimizer keeps, if `old` is a whole parameter; else no value. */
 static value copy_of(const struct precision *p, value old)
 {
     const struct node *leaf = graph_producer(p->in, old);
@@ -63,7 +63,7 @@ static enum dtype input_type(const struct precision *p, const struct node *n)
     return dtype_at(p, n->in[0]);
 }
 
-/* The type to which float inputs are cast, except those that stay f32. */
+/* The type to which the float inputs of `n` are cast, except inputs that stay f32. */
 static enum dtype work_type(const struct precision *p, const struct node *n)
 {
     switch (op_def(n->op)->policy) {
@@ -81,8 +81,9 @@ static enum dtype work_type(const struct precision *p, const struct node *n)
     return DT_F32;
 }
 
-/* True for gradients of parameters, which are output in f32. They are sums over rows: matmuls of
- * two activations with the first transposed, sums over leading dimensions, EMBED_GRAD. */
+/* True for gradients of parameters, whose results are f32. These gradients are sums over rows:
+ * matmuls of two activations with the first transposed, sums over leading dimensions,
+ * EMBED_GRAD. */
 static bool is_parameter_gradient(const struct graph *g, const struct node *n)
 {
     if (n->op == OP_MATMUL) return n->attr.matmul.ta && graph_type(g, n->out[0])->rank == 2;
@@ -105,7 +106,7 @@ static bool narrows_bias(const struct precision *p, const struct node *n)
     return k->is_faster(k->who, n, in, &out);
 }
 
-/* The update reads summed gradients as they are. */
+/* True if `old` is a summed gradient in bf16, which the update reads without a cast. */
 static bool is_reduced(const struct precision *p, value old)
 {
     const struct node *leaf = graph_producer(p->in, old);

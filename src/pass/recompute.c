@@ -1,15 +1,15 @@
 /* Recomputes values in the backward pass instead of keeping them (Chen et al., arXiv 1604.06174).
  *
  * The pass `regions` marks regions in the graph that the model built: a GELU (or SwiGLU) and the
- * matmul that reads it, or a number of consecutive blocks. Values of a region that nodes outside of
- * it read in the forward pass are kept. Every other value of a region that the backward pass reads
- * is recomputed from the kept values, once, just before its first use, so only kept values outlive
- * the forward pass. The same operators on the same numbers give the same bits; dropout generates
- * its masks from the same counters. */
+ * matmul that reads its result, or a number of consecutive blocks. Values of a region that nodes
+ * outside of the region read in the forward pass are kept. Every other value of a region that the
+ * backward pass reads is recomputed from the kept values, once, just before its first use, so only
+ * kept values outlive the forward pass. The same operators on the same numbers give the same bits;
+ * dropout generates its masks from the same counters. */
 #include "pass/pass.h"
 
-/* The region of `n`: a GELU or SwiGLU starts a region, and nodes that read it belong to it. Casts
- * that `precision` later inserts between them get the same region. */
+/* The region of `n`: a GELU or SwiGLU starts a region, and the nodes that read its result belong to
+ * the region. Casts that `precision` later inserts between these nodes get the same region. */
 static int region_of_gelu(const struct node *n, int *of_value, int *count)
 {
     if (n->op == OP_GELU || n->op == OP_SWIGLU) return of_value[n->out[0].i] = ++*count;
@@ -37,9 +37,9 @@ enum status pass_regions(const struct graph *in, struct graph *out, const struct
 struct recompute {
     const struct graph *in;
     struct graph *out;
-    value *map;        /* per old value: its new value */
-    value *recomputed; /* per old value: its recomputed copy, created on first use */
-    bool *kept;        /* per old value of a region: it is kept for the backward pass */
+    value *map;        /* per value of `in`: its new value */
+    value *recomputed; /* per value of `in`: its recomputed copy, created on first use */
+    bool *kept;        /* per value of `in` of a region: it is kept for the backward pass */
 };
 
 static int region_of(const struct graph *g, value v)

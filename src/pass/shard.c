@@ -1,14 +1,16 @@
 /* Sums the gradients over the ranks (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2).
  *
- * A gradient is written to its range as soon as it is computed, instead of at the end. Then comes
- * the collective of its bucket, once that is whole, which works beside the rest of the backward
- * pass; at the end the graph awaits all of them. Buckets are equal parts of the range, whatever the
- * order of the gradients: so the update knows them, too. All ranks have the same graph, so their
- * collectives meet in one order.
+ * A gradient is written to its range as soon as it is computed, instead of at the end of the
+ * backward pass. As soon as a whole bucket of the range is written, the collective of the bucket
+ * starts and runs during the rest of the backward pass; at the end the graph awaits all
+ * collectives. Buckets are parts of the range of equal size, except the last, and do not depend on
+ * the order of the gradients, so the update knows the buckets, too. All ranks have the same graph,
+ * so they start their collectives in the same order.
  *
- * Sums in bf16 are made in a range of their own, which the update reads. A gradient that is stored
- * is stored there alone, by its matmul where nothing else reads it; one that is accumulated over
- * micro-steps stays in f32, and each bucket is rounded once, before it is summed. */
+ * Sums in bf16 have a range of their own (STORAGE_REDUCED), which the update reads. A gradient that
+ * is not accumulated is stored only in this range; if nothing else reads the gradient, its matmul
+ * writes bf16 directly. A gradient that is accumulated over micro-steps stays in f32, and each
+ * bucket is rounded once, before it is summed. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
@@ -21,16 +23,18 @@ struct shard {
     struct graph *out;
     const struct pass_options *o;
     value *map;
-    int *writer, *next;    /* of node i: the first node that writes its output; the one after i */
+    /* writer[i]: the first node that writes an output of node i to a gradient; next[w]: the node
+     * after w that does so; 0: none. */
+    int *writer, *next;
     bool accumulates;      /* gradients are added to those of earlier micro-steps */
-    bool *narrow;          /* node i is a matmul that writes its gradient in bf16 */
-    int64_t elements;      /* of all gradients; they lie side by side */
-    int64_t *left;         /* of bucket k: the elements that are not written yet */
+    bool *narrow;          /* narrow[i]: node i is a matmul that writes its gradient in bf16 */
+    int64_t elements;      /* of the range of all gradients */
+    int64_t *left;         /* left[k]: the elements of bucket k that are not written yet */
     struct range *started; /* collectives that are not awaited yet */
     int starts;
 };
 
-/* Chains each node that writes a gradient to the node that computes it, in their order. */
+/* Sets `writer` and `next`, in the order of the nodes. */
 static void find_writers(struct shard *s)
 {
     for (int id = s->in->nodes - 1; id >= 0; id--) {
@@ -75,7 +79,8 @@ static void enter(struct shard *s, const char *name)
     g->scope = name;
 }
 
-/* A collective or AWAIT on a range; each needs a leaf of its own, since the one before wrote it. */
+/* Appends a collective or AWAIT on a range. Each node needs a leaf of its own, since the node
+ * before has written its leaf. */
 static void append(struct shard *s, enum op op, const struct range *r, const char *name)
 {
     union attr attr = {.group = {s->o->ranks}};
@@ -84,7 +89,7 @@ static void append(struct shard *s, enum op op, const struct range *r, const cha
     graph_add(s->out, op, &attr, 1, &leaf, NULL);
 }
 
-/* Rounds a range of accumulated gradients. */
+/* Rounds a range of accumulated gradients to bf16. */
 static void round_range(struct shard *s, const struct range *r, const char *name)
 {
     enter(s, name);
@@ -105,7 +110,7 @@ static void await_all(struct shard *s)
     s->starts = 0;
 }
 
-/* Starts the buckets that have become whole. */
+/* The range `r` was written: starts the collectives of buckets that are now written completely. */
 static void fill_buckets(struct shard *s, const struct range *r)
 {
     int64_t size = s->o->bucket_elements;
@@ -117,7 +122,7 @@ static void fill_buckets(struct shard *s, const struct range *r)
     }
 }
 
-/* A gradient that is not accumulated, in bf16. */
+/* Stores a gradient that is not accumulated in bf16. */
 static void store_reduced(struct shard *s, int id)
 {
     const struct node *n = &s->in->node[id];
@@ -143,7 +148,7 @@ static void write_gradient(struct shard *s, int id)
     if (s->o->overlap == SHARD_BUCKET) fill_buckets(s, &r);
 }
 
-/* After the backward pass, each parameter on its own. */
+/* Sums the gradients after the backward pass, one parameter after another. */
 static void sum_one_by_one(struct shard *s)
 {
     for (int id = 0; id < s->in->nodes; id++) {
@@ -154,7 +159,7 @@ static void sum_one_by_one(struct shard *s)
     }
 }
 
-/* Marks matmuls of bf16 whose result is stored as a gradient and not read otherwise. */
+/* Marks matmuls of bf16 whose result is only stored as a gradient and not read by other nodes. */
 static void find_narrow(struct shard *s)
 {
     const struct graph *g = s->in;

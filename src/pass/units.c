@@ -1,27 +1,27 @@
-/* Weights and gradients of which a rank stores a shard alone (Rajbhandari et al., "ZeRO", SC 2020,
- * section 5, P_os+g+p; Zhao et al., "PyTorch FSDP", VLDB 2023).
+/* ZeRO stage 3: a rank stores only its shard of the weights and gradients (Rajbhandari et al.,
+ * "ZeRO", SC 2020, section 5, P_os+g+p; Zhao et al., "PyTorch FSDP", VLDB 2023).
  *
- * The weights of a unit are gathered from the shards of all ranks before they are read, and again
- * whenever another unit was read in between: so no unit outlives its block of the forward pass. A
- * visit is a sequence of nodes that read one unit; its gather starts when the visit before begins.
- * The gradients of a unit are summed into the shards when the last of them is written, and awaited
- * before the next sum starts. All ranks have the same graph but for the places of their shards, so
- * their collectives meet in one order. */
+ * A visit is a sequence of nodes that read weights of one unit and of no other. Before each visit,
+ * the weights of the unit are gathered from the shards of all ranks, so no unit need stay in memory
+ * after its visit. The gather starts when the visit before begins or, without overlap, right before
+ * its own visit. The gradients of a unit are summed into the shards when all of them are written;
+ * the graph awaits a sum before the next sum starts. The graphs of the ranks differ only in the
+ * places of the shards, so all ranks start their collectives in the same order. */
 #include "graph/build.h"
 #include "pass/pass.h"
 
 struct visit {
-    int unit, node; /* the node with which it begins */
-    int64_t at;     /* its place in STORAGE_UNIT, where no two have the same */
+    int unit, node; /* the unit; the first node of the visit */
+    int64_t at;     /* the place of the gathered weights in STORAGE_UNIT; each visit has its own */
     int layer;
     enum phase phase;
 };
 
-/* The gradients of a unit. */
+/* The sum of the gradients of a unit. */
 struct sum {
-    int64_t left; /* elements that are not written yet */
-    int64_t at;   /* as of a visit; -1: none is written yet */
-    int64_t end;  /* of those that are written */
+    int64_t left; /* elements of the gradients that are not written yet */
+    int64_t at;   /* the place of the gradients in STORAGE_UNIT; -1: none is written yet */
+    int64_t end;  /* the end of the last gradient, in STORAGE_UNIT, that is written */
     int layer;
 };
 
@@ -30,15 +30,15 @@ struct units {
     struct graph *out;
     const struct pass_options *o;
     value *map;
-    int *unit_of; /* per old value: 1 + the unit, if it is a weight, or a view or a cast of one */
-    int *read_in; /* per old value of a unit: 1 + the visit of which `map` has the value */
+    int *unit_of; /* per value of `in`: 1 + the unit of a weight, or of its view or cast; else 0 */
+    int *read_in; /* per value of `in`: 1 + the visit to which its value in `map` belongs */
     int *now;     /* per unit: its latest visit */
     int *writer, *next; /* as in shard.c */
     struct visit *visit;
     int visits, begun, started;
     struct sum *sum; /* of each unit */
-    int awaited;     /* the unit whose sum is under way; -1: none */
-    int64_t used;    /* elements of STORAGE_UNIT */
+    int awaited;     /* the unit whose sum has started and is not awaited yet; -1: none */
+    int64_t used;    /* elements of STORAGE_UNIT that have been given out */
 };
 
 static int64_t unit_elements(const struct units *u, int unit)
@@ -60,7 +60,7 @@ static int64_t new_place(struct units *u, int unit)
     return at;
 }
 
-/* --- what is there ---------------------------------------------------------------------------- */
+/* --- weights, visits and gradients of the graph ----------------------------------------------- */
 
 static void find_weights(struct units *u)
 {
@@ -74,7 +74,8 @@ static void find_weights(struct units *u)
     }
 }
 
-/* Nodes that make a value of a unit are repeated where it is read. */
+/* True for weights, and views and casts of weights. Such nodes are not copied; read_weight appends
+ * them again in each visit that reads them. */
 static bool is_of_unit(const struct units *u, const struct node *n)
 {
     return n->n_out && u->unit_of[n->out[0].i];
@@ -126,7 +127,7 @@ static value leaf(struct units *u, enum storage storage, int64_t at, int64_t ele
     return g_leaf_named(u->out, storage, u->out->scope, type_1d(DT_F32, elements), at);
 }
 
-/* A collective or AWAIT on a whole unit. */
+/* Appends a collective or AWAIT on the whole unit at `at`. */
 static void append(struct units *u, enum op op, int unit, int64_t at)
 {
     union attr attr = {.group = {u->o->ranks}};
@@ -134,7 +135,8 @@ static void append(struct units *u, enum op op, int unit, int64_t at)
     graph_add(u->out, op, &attr, 1, &all, NULL);
 }
 
-/* The shard of this rank: in the unit at `at`, and where the rank stores it. */
+/* This rank's shard of a unit: shard_in is the part of the unit at `at` in STORAGE_UNIT, shard_of
+ * is where the rank stores the shard. */
 static value shard_in(struct units *u, int unit, int64_t at)
 {
     int64_t n = unit_elements(u, unit) / u->o->ranks;
@@ -157,7 +159,7 @@ static void start_gather(struct units *u)
     append(u, OP_ALL_GATHER, v->unit, v->at);
 }
 
-/* Begins the visits that begin with this node. */
+/* Begins the visits whose first node is `id`. */
 static void begin_visits(struct units *u, int id)
 {
     int ahead = u->o->overlap != SHARD_NONE;
@@ -170,7 +172,8 @@ static void begin_visits(struct units *u, int id)
     }
 }
 
-/* Sets the map of a value of a unit to what the latest visit has. */
+/* Sets the map of a value of a unit to the value in the latest visit, and appends its nodes if that
+ * visit has not read it yet. */
 static void read_weight(struct units *u, value old, enum phase phase)
 {
     const struct node *n = graph_producer(u->in, old);
@@ -198,7 +201,8 @@ static void store_zeros(struct units *u, int64_t at, int64_t elements)
                 g_fill(u->out, type_1d(DT_F32, elements), 0));
 }
 
-/* Awaits the sum under way, and stores or adds this rank's shard of it. */
+/* Awaits the sum that was started, if any, and stores this rank's shard of the sum, or adds it to
+ * the gradients of earlier micro-steps. */
 static void take_sum(struct units *u)
 {
     int unit = u->awaited;

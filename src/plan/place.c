@@ -1,5 +1,6 @@
-/* Places the largest span first, each at the lowest gap that fits. For a training step, whose bytes
- * are mostly values saved for the backward pass, the total reaches the lower bound. */
+/* Places spans from the largest to the smallest, each in the lowest gap into which it fits. For a
+ * training step, whose bytes are mostly values saved for the backward pass, the total reaches the
+ * lower bound. */
 #include "base/checked.h"
 #include "plan/plan.h"
 

@@ -46,7 +46,7 @@ static enum status plan_step(struct plan *p, int id, const struct target *target
 /* With this limit, sums over all storage fit in 64 bits. */
 #define PLAN_BYTES_MOST ((int64_t)1 << 58)
 
-enum { INPUT_ALIGNMENT = 64 }; /* the same as in place.c and in the staging buffer of inputs */
+enum { INPUT_ALIGNMENT = 64 }; /* place.c and the staging buffer of inputs use the same alignment */
 
 /* Sets the offset of each small input within their common span, and returns that span. */
 static struct place_span place_inputs(struct plan *p)
@@ -99,7 +99,7 @@ static enum status place_arena(struct plan *p, struct arena *scratch)
     for (int v = 1; v < values; v++)
         if (p->span[v].root != v)
             p->span[v].offset = p->span[p->span[v].root].offset + p->span[v].within;
-    for (int v = 1; v < values; v++) /* that of the whole unit until now */
+    for (int v = 1; v < values; v++) /* until now these were the bytes of the whole unit */
         if (p->span[v].root == v) p->span[v].offset += p->span[v].within;
     return ST_OK;
 }

@@ -42,13 +42,13 @@ void plan_residencies(const struct plan *p, struct residencies *ret, struct aren
 {
     struct residency *residency = ARENA_NEW(a, struct residency, p->graph->values);
     struct arena scratch = {0};
-    int *latest = ARENA_NEW(&scratch, int, p->graph->values); /* per root: a residency's number */
+    int *latest = ARENA_NEW(&scratch, int, p->graph->values); /* per root: 1 + its last residency */
     int n = 0;
     for (int v = 1; v < p->graph->values; v++) {
         const struct span *s = &p->span[v];
         const struct node *by = graph_producer(p->graph, (value){v});
         if (s->storage != STORAGE_ARENA || op_def(by->op)->flags & OP_VIEW) continue;
-        if (s->root != v && is_unit(p, s->root)) continue; /* its root stands for all of it */
+        if (s->root != v && is_unit(p, s->root)) continue; /* the root stands for the whole unit */
         int made = s->root == v ? s->first : p->graph->info[v].producer;
         if (latest[s->root]) {
             struct residency *before = &residency[latest[s->root] - 1];

@@ -81,14 +81,15 @@ bool bpe_is_made(const struct bpe *b, uint32_t rank)
 }
 
 /* Encoding joins pairs in the order of ranks, since the parts of a token have lower ranks than the
- * token. This loop undoes the joins next to the border of the two tokens, the latest first. If the
- * pair across the border would have been joined before a join that is undone, the encoding of the
- * joined text is different. */
+ * token. This loop undoes the joins next to the border between the two tokens, beginning with the
+ * latest join. If the pair across the border has a lower rank than a join that is undone, the
+ * encoding would have joined that pair first, so the encoding of the joined text is different. */
 bool bpe_go_together(const struct bpe *b, uint32_t left, uint32_t right, uint32_t limit)
 {
     for (;;) {
         if (bpe_joined(b, left, right) < limit) return false;
-        /* For equal ranks the left pair was joined first, so the right one is undone first. */
+        /* Of two pairs with equal ranks the left pair was joined first: undo the right pair
+         * first. */
         if (left > right && left >= BYTES) {
             limit = left;
             left = b->parts[left].right;
@@ -104,10 +105,10 @@ bool bpe_go_together(const struct bpe *b, uint32_t left, uint32_t right, uint32_
     }
 }
 
-/* Adds the merges that join two tokens of lower ranks than the result. Other merges, as in the
- * lists of all merges that are made from tiktoken's ranks, are never used, because all pairs within
- * a token's text are joined before; so they are left out. They are an error only if nothing else
- * makes their result. */
+/* Adds the merges that join two tokens of lower ranks than the result. Other merges are never used,
+ * because all pairs within a token's text are joined before, so they are left out; the lists of all
+ * merges that are made from tiktoken's ranks have such merges. A merge that is left out is an error
+ * only if no other merge makes its result. */
 static enum status add_pairs(struct bpe *b, const struct bpe_merge *merge, int64_t merges,
                              const uint32_t *rank)
 {

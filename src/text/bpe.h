@@ -1,12 +1,12 @@
 /* bpe.h - byte pair encoding: the tables of a vocabulary, and the merging of one piece of text.
  *
- * Sennrich, Haddow and Birch 2016, in GPT-2's form, on bytes: a piece begins as single bytes. Each
- * step joins the neighbors whose pair has the earliest merge, the leftmost of equal pairs, until
- * no pair has a merge.
+ * The method is that of Sennrich, Haddow and Birch 2016 in GPT-2's form, on bytes: a piece begins
+ * as single bytes. Each step joins the two neighboring tokens whose pair has the earliest merge
+ * (of equal pairs the leftmost), until no pair has a merge.
  *
- * This code numbers tokens by rank: 0 to 255 are the bytes, 256 + i is the result of the i-th
- * merge. So the result of joining a pair is also its priority. Files and models contain ids; a
- * table maps ranks to ids. The tables never change, so threads may share them. */
+ * This code numbers tokens by rank: ranks 0 to 255 are the bytes, and rank 256 + i is the result of
+ * merge i. So the rank of a pair's result is also the priority of the pair. Files and models
+ * contain ids; a table maps ranks to ids. The tables never change, so threads may share them. */
 #ifndef TEXT_BPE_H
 #define TEXT_BPE_H
 
@@ -34,13 +34,13 @@ struct bpe {
     const uint32_t *id; /* by rank */
     /* The rest is private to bpe.c. */
     /* By rank: the pair that is joined last when the token's own text is encoded. `left` is
-     * BPE_NONE for bytes, and for a token whose text is encoded as other tokens and which is never
-     * made. */
+     * BPE_NONE for bytes, and for tokens that no encoding makes, because the merges turn their text
+     * into other tokens. */
     struct bpe_pair *parts;
     uint64_t *pair; /* a hash table of pairs of ranks */
     int pair_bits;
     uint32_t *pair_of_bytes; /* the result of joining two bytes; index: 256 left + right */
-    uint64_t *joined;        /* a bit for each two bytes: some token has them side by side */
+    uint64_t *joined;        /* a bit for each pair of bytes: whether a token has them in a row */
 };
 
 enum { BPE_IDS_MOST = 1 << 20, BPE_TEXT_MOST = 1 << 23 };
@@ -54,7 +54,8 @@ enum status bpe_build(struct bpe *b, const struct token_text *text, int ids,
 
 /* The rank of the token that joining the pair makes, or BPE_NONE. */
 uint32_t bpe_joined(const struct bpe *b, uint32_t left, uint32_t right);
-/* False if no token has these two bytes side by side; then no merge ever joins across them. */
+/* False if no token has these two bytes side by side; then no merge joins what is before and after
+ * the place between them. */
 static inline bool bpe_may_join(const struct bpe *b, uint8_t left, uint8_t right)
 {
     return b->joined[left * 4 + right / 64] >> right % 64 & 1;

@@ -112,10 +112,10 @@ static void fill_once(struct bpe_long *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* --- walking ---------------------------------------------------------------------------------- */
+/* --- the search ------------------------------------------------------------------------------- */
 
 struct walking {
-    uint8_t *left; /* a bit for each place: the walk stepped back from there */
+    uint8_t *left; /* a bit for each place: the search has removed a token that ended there */
     uint32_t *token;
     int64_t tokens, at;
 };
@@ -125,7 +125,8 @@ static int length_of(const struct bpe *b, uint32_t rank)
     return b->text[b->id[rank]].length;
 }
 
-/* Appends the longest of `token` and its shorter prefixes that can follow the token before it. */
+/* Appends the longest token that can follow the last token: `token` or a shorter prefix of it that
+ * is a token. Returns false if none can. */
 static bool advance(const struct bpe_long *w, struct walking *x, uint32_t token)
 {
     for (; token != BPE_NONE; token = w->shorter[token]) {

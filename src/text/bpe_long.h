@@ -1,11 +1,11 @@
 /* bpe_long.h - encodes long fragments in time proportional to their length.
  *
  * A sequence of tokens is the byte pair encoding of a text exactly if each token is the encoding of
- * its own text, and each two neighbors are the encoding of their joined text. So the walk goes
- * from left to right and takes the longest token that matches. If this token cannot follow the
- * token before it, the walk tries shorter ones; if none can, it steps back, and never visits that
- * place again. The idea is from the crate `bpe` of GitHub's rust-gems
- * (https://github.com/github/rust-gems/tree/main/crates/bpe). */
+ * its own text, and each two neighboring tokens are the encoding of their joined text. So the
+ * search goes from left to right and takes the longest token that matches. If this token cannot
+ * follow the token before it, the search tries shorter tokens. If none can follow, the search
+ * removes the last token and never comes to the place after that token again. The idea is from the
+ * crate `bpe` of GitHub's rust-gems (https://github.com/github/rust-gems/tree/main/crates/bpe). */
 #ifndef TEXT_BPE_LONG_H
 #define TEXT_BPE_LONG_H
 

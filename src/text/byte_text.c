@@ -2,7 +2,7 @@
 
 #include "base/utf8.h"
 
-/* The bytes that are written as another character: 0 to 0x20, 0x7f to 0xa0, 0xad. */
+/* The bytes 0 to 0x20, 0x7f to 0xa0 and 0xad are written as U+0100 and the next characters. */
 enum { MOVED = 0x100, FIRST = 0x21, SECOND = 0x7f, SECOND_END = 0xa1, THIRD = 0xad };
 enum { AFTER_FIRST = MOVED + FIRST, AFTER_SECOND = AFTER_FIRST + SECOND_END - SECOND };
 

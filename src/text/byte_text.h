@@ -9,7 +9,8 @@
 #include "base/str.h"
 #include "text/bpe.h"
 
-/* Returns false if a character stands for no byte. *ret lives in the arena. */
+/* Converts characters to the bytes of a token. Returns false if a character stands for no byte.
+ * *ret lives in the arena. */
 bool byte_text_read(const char *text, int64_t bytes, struct arena *a, struct token_text *ret);
 void byte_text_append(struct str *s, const struct token_text *t);
 

@@ -7,10 +7,10 @@
 
 struct bpe_long;
 
-/* Each thread needs its own. */
+/* The state of one thread that encodes texts. */
 struct encode {
     const struct tokenizer *t;
-    bool special; /* texts of special tokens become these tokens; false: they are plain text */
+    bool special; /* the text of a special token becomes this token; false: it is plain text */
     struct encoder *encoder;
 };
 
@@ -24,7 +24,8 @@ void encode_append(struct encode *e, const char *text, int64_t bytes, struct str
 /* Reads id i of the bytes that encode_append wrote. */
 uint32_t encode_id(const struct tokenizer *t, const struct str *ids, int64_t i);
 
-/* The last place at which a text that continues can be cut without changing its ids; 0: none. */
+/* The last place at which the beginning of a longer text can be cut so that the ids of both parts
+ * are the ids of the whole; 0: there is none. */
 int64_t encode_cut(const struct tokenizer *t, bool special, const char *text, int64_t bytes);
 
 #endif

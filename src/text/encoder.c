@@ -9,8 +9,8 @@
 
 enum {
     WORD_MOST = 15,   /* bytes of a word in the cache */
-    PHRASE_MOST = 63, /* bytes of a phrase in its cache */
-    PHRASE_BITS = 13, /* 2^13 phrases */
+    PHRASE_MOST = 63, /* bytes of a phrase in the cache of phrases */
+    PHRASE_BITS = 13, /* the cache of phrases has 2^13 entries */
     BATCH = 256,      /* words whose cache lines are prefetched together */
     WINDOW = 256,     /* blocks of 64 bytes that are split together */
     HUGE_PAGE = 1 << 21,
@@ -21,7 +21,8 @@ struct word {
     uint64_t low, high;
 };
 
-/* Seven 16-bit ids and their count, or three 32-bit ids and their count; a count of 0: empty. */
+/* Up to seven 16-bit ids and their count, or up to three 32-bit ids and their count. A count of 0
+ * means that the entry is empty. */
 union ids {
     uint16_t narrow[8];
     uint32_t wide[4];
@@ -37,7 +38,7 @@ struct bucket {
     struct entry entry[2];
 };
 
-/* A fragment that is longer than a word; mostly a run of spaces or of punctuation. */
+/* An entry for a fragment that is longer than a word, mostly a run of spaces or punctuation. */
 struct phrase {
     uint64_t part[(PHRASE_MOST + 1) / sizeof(uint64_t)]; /* bytes, zeros, the length */
     union {
@@ -201,7 +202,8 @@ static int64_t encode_phrase(struct encoder *e, const struct fragment *f, void *
     return n;
 }
 
-/* Encodes the fragments of the batch. A hit always copies 16 bytes, however many ids it has. */
+/* Encodes the fragments of the batch. A hit always copies 16 bytes, even if the entry has fewer
+ * ids. */
 static inline __attribute__((always_inline)) int64_t flush_as(struct encoder *e, char *ret,
                                                               bool wide)
 {
@@ -271,7 +273,7 @@ int64_t encoder_run(struct encoder *e, const char *text, int64_t bytes, void *re
 {
     struct splitter s;
     struct output out = {.ids = ret};
-    int64_t begin = 0; /* of the piece whose end was not found yet */
+    int64_t begin = 0; /* the beginning of the piece whose end was not found yet */
     split_begin(&s, text, bytes);
     for (int64_t base = 0, blocks; (blocks = split_next(&s, WINDOW, e->begins)) > 0;
          base += blocks * SPLIT_BLOCK) {

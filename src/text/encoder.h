@@ -2,8 +2,9 @@
  * (bpe.h).
  *
  * Each thread needs its own encoder; all encoders share the tables. The cache of words has a fixed
- * size, so memory does not grow with the text. Pieces longer than a word are cut between bytes that
- * no token has side by side, because no merge ever joins across such a place. */
+ * size, so memory does not grow with the text. A piece too long for the cache of words is cut
+ * between two bytes that no token has side by side, because no merge joins what is before and after
+ * such a place. */
 #ifndef TEXT_ENCODER_H
 #define TEXT_ENCODER_H
 

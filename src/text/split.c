@@ -130,13 +130,14 @@ static struct split_masks classify(struct splitter *s, int64_t from)
 
 /* --- where pieces begin ----------------------------------------------------------------------- */
 
-/* Shifts a mask to the next byte; `before`, the mask of the previous block, supplies the first. */
+/* Shifts a mask to the next byte; `before`, the mask of the previous block, supplies the first
+ * bit. */
 static uint64_t later(uint64_t mask, uint64_t before)
 {
     return mask << 1 | before >> 63;
 }
 
-/* Shifts a mask to the previous byte; `next`, the mask of the next block, supplies the last. */
+/* Shifts a mask to the previous byte; `next`, the mask of the next block, supplies the last bit. */
 static uint64_t earlier(uint64_t mask, uint64_t next)
 {
     return mask >> 1 | next << 63;
@@ -147,8 +148,8 @@ static uint64_t other(const struct split_masks *m)
     return m->there & ~(m->letter | m->number | m->space);
 }
 
-/* The mask of first bytes of space characters that end a run of spaces and are followed by text. A
- * space character has at most three bytes. */
+/* A mask of the first byte of each space character that ends a run of spaces and is followed by
+ * text. A space character has at most three bytes. */
 static uint64_t last_spaces(const struct split_masks *m, const struct split_masks *next)
 {
     uint64_t text = m->there & ~m->space, next_text = next->there & ~next->space;
@@ -183,7 +184,8 @@ static int contraction(const char *text, int64_t bytes)
     return 0;
 }
 
-/* Corrects `begins` for contractions: no piece begins within one, and a piece begins after it. */
+/* Corrects `begins` for contractions: no piece begins within a contraction, and a piece begins
+ * after each contraction. */
 static uint64_t mark_contractions(struct splitter *s, uint64_t begins, uint64_t quote)
 {
     begins = (begins & ~s->clear) | s->set;
@@ -229,7 +231,7 @@ int64_t split_next(struct splitter *s, int64_t blocks, uint64_t *ret)
 
 /* --- safe cuts -------------------------------------------------------------------------------- */
 
-/* The class of the character that ends before byte `end`, and where it begins. */
+/* The class of the character that ends before byte `end`; *ret is its first byte. */
 static enum text_class class_before(const char *text, int64_t bytes, int64_t end, int64_t *ret)
 {
     int n;
@@ -242,9 +244,9 @@ static enum text_class class_before(const char *text, int64_t bytes, int64_t end
     return unicode_next(text + end - 1, 1, &n);
 }
 
-/* A cut between two classes is safe: in the pattern, only a blank before text and a contraction
- * join two classes, and only spaces look ahead. The last bytes of the text may be an incomplete
- * character. */
+/* A cut between characters of two classes is safe, with two exceptions: the pattern joins two
+ * classes in a blank before text and in a contraction, and it looks ahead after spaces. The last
+ * bytes of the text may be an incomplete character. */
 int64_t split_safe_cut(const char *text, int64_t bytes, int64_t most)
 {
     for (int64_t cut = min_i64(most, bytes - (UTF8_BYTES - 1)); cut > 0;) {

@@ -26,12 +26,12 @@ struct running {
     struct place *place;
     int64_t places;
     int64_t taken, passed; /* numbers of units */
-    bool reading, passing; /* a thread is doing this */
+    bool reading, passing; /* a thread reads, a thread passes results on */
     bool ended;            /* no further unit will be taken */
     enum status status;
     struct failure why;
-    /* The bytes that were read after the last cut; only the reading thread uses this and the
-     * next. */
+    /* The bytes that were read after the last cut. Only the reading thread uses this member and the
+     * next one. */
     struct str rest;
     bool part_ended;
 };
@@ -76,7 +76,8 @@ static enum status find_cut(struct running *r, struct place *p, int64_t *bytes, 
     return ST_OK;
 }
 
-/* Reads the next unit into `p`. *ret_last: it is the last unit. An empty part is an empty unit. */
+/* Reads the next unit into `p`. *ret_last is true if this is the last unit. An empty part is an
+ * empty unit. */
 static enum status read_unit(struct running *r, struct place *p, bool *ret_last)
 {
     int64_t bytes = r->rest.len, cut = 0;
@@ -181,7 +182,7 @@ enum status stream_run(const struct stream *s)
     r.place = HEAP_NEW(struct place, r.places);
     pthread_mutex_init(&r.lock, NULL);
     pthread_cond_init(&r.changed, NULL);
-    /* This thread works too; if no other thread can be started, it does all the work. */
+    /* The calling thread works, too; if no other thread can be started, it does all the work. */
     while (started < threads - 1 && !pthread_create(&thread[started], NULL, work, &r)) started++;
     work(&r);
     for (int64_t i = 0; i < started; i++) pthread_join(thread[i], NULL);

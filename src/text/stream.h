@@ -13,7 +13,7 @@ enum { STREAM_UNIT = 1 << 20, STREAM_UNIT_MOST = 1 << 28, STREAM_PADDING = 64, S
 struct stream_unit {
     const char *text; /* STREAM_PADDING bytes after the text can be read */
     int64_t bytes;
-    bool ends;      /* a part of the input ends with this unit */
+    bool ends;      /* this unit is the last of a part of the input (stream.more) */
     int64_t number; /* set by `cut`, for `work` */
     int kind;       /* set by `cut`, for `work` */
     int64_t count;  /* set by `work`, for `pass` */
@@ -24,26 +24,26 @@ struct stream {
     const char *name; /* of the input, for messages */
     void *user;
     int64_t threads;
-    /* Reads up to `most` bytes in order; *ret_bytes is 0 at the end of a part. read, more, cut and
-     * pass are not called by two threads at once. */
+    /* Reads up to `most` bytes in order; *ret_bytes is 0 at the end of a part. Two threads never
+     * call read, more, cut or pass at the same time. */
     enum status (*read)(void *user, char *ret, int64_t most, int64_t *ret_bytes);
-    /* Called at the end of a part. *ret: whether another part follows, which is read next. A unit
-     * never contains text of two parts. NULL: the input has one part. */
+    /* Called at the end of a part, such as a document. *ret is true if another part follows, which
+     * `read` then reads. A unit never contains text of two parts. NULL: the input has one part. */
     enum status (*more)(void *user, bool *ret);
     /* Returns where the unit ends; 0: more text is needed. At the end of a part (u->ends is true) 0
-     * means the whole text, and any text after the returned place becomes the next unit. May set
-     * u->number and u->kind if it does not return 0. */
+     * means that the unit is the whole text. Text after the returned place becomes the next unit.
+     * `cut` may set u->number and u->kind if it does not return 0. */
     int64_t (*cut)(void *user, const char *text, int64_t bytes, struct stream_unit *u);
-    /* Appends to u->made. `worker` is what `open` returned for this thread. */
+    /* Appends its results to u->made. `worker` is the result of `open` for this thread. */
     enum status (*work)(void *user, void *worker, struct stream_unit *u);
     void *(*open)(void *user);
     void (*close)(void *worker);
     enum status (*pass)(void *user, const struct stream_unit *u);
 };
 
-/* Returns the first failure in the order of the text; the units before it were passed on.
- * ST_INTERRUPTED: a signal. The threads inherit this thread's CPU affinity: call threads_unbind
- * before. */
+/* Returns the first failure in the order of the text; the units before the failure were passed on.
+ * ST_INTERRUPTED: a signal came. The threads inherit the calling thread's CPU affinity, so call
+ * threads_unbind first. */
 enum status stream_run(const struct stream *s);
 
 #endif

@@ -247,8 +247,8 @@ static bool splits_as_gpt2(const json_t *root)
            !json_is_false(json_object_get(s, "use_regex"));
 }
 
-/* Whether a post-processor does not change the tokens. The transformers library writes a template
- * without special tokens. */
+/* Whether a post-processor does not change the tokens, such as the template without special tokens
+ * that the transformers library writes. */
 static bool adds_nothing(const json_t *after)
 {
     if (is_type(after, "ByteLevel")) return true;
@@ -349,7 +349,8 @@ static bool is_text(const struct token_text *t)
     return true;
 }
 
-/* A token that is neither a byte nor made by a merge is a special token, if it is text. */
+/* A token that is neither a byte nor the result of a merge becomes a special token if it is
+ * text. */
 static void find_specials(struct reading *r)
 {
     bool *made = ARENA_NEW(r->a, bool, r->ids);
@@ -461,8 +462,8 @@ static enum status all_merges(struct reading *r)
     return ST_OK;
 }
 
-/* Of OpenAI's vocabularies only those of GPT-2 and GPT-3 split text by GPT-2's pattern. Larger ones
- * do not. */
+/* Of OpenAI's vocabularies only those of GPT-2 and GPT-3, with about 50,000 tokens, split text by
+ * GPT-2's pattern. Larger vocabularies do not. */
 enum { GPT2_END = 50256, RANKS_OF_GPT2 = 100000 };
 
 static enum status read_ranks(struct reading *r, const char *text, int64_t bytes)
@@ -544,7 +545,9 @@ int64_t tokenizer_special(const struct tokenizer *t, const char *text)
 int64_t tokenizer_find_special(const struct tokenizer *t, const char *text, int64_t bytes,
                                const struct special_token **ret)
 {
-    enum { WINDOW = 1 << 12 }; /* tokens that are not in the text must not cause long searches */
+    enum {
+        WINDOW = 1 << 12
+    }; /* a token that does not occur must not be searched in the whole text */
     int64_t first = -1;
     for (int64_t from = 0; from < bytes && first < 0; from += WINDOW)
         for (int i = 0; i < t->specials; i++) {

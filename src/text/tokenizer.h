@@ -24,11 +24,12 @@ struct tokenizer {
 };
 
 /* Reads a folder with tokenizer.json (Hugging Face) or with vocab.json and merges.txt (GPT-2), or a
- * file: a tokenizer.json under any name that ends in .json; all other names are files of ranks as
- * tiktoken writes them (lines of a token in base64 and its id). The result lives in the arena.
- * ST_IO, ST_FORMAT, ST_UNSUPPORTED. */
+ * file. A file whose name ends in .json is read as a tokenizer.json, any other file as a file of
+ * ranks as tiktoken writes it (each line has a token in base64 and the token's id). The result
+ * lives in the arena. ST_IO, ST_FORMAT, ST_UNSUPPORTED. */
 enum status tokenizer_open(struct tokenizer *t, const char *path, struct arena *a);
-/* The same for the JSON value of a tokenizer.json. `where` is for messages. */
+/* Reads a tokenizer from the JSON value of a tokenizer.json. `where` is for messages. Result and
+ * errors are as for tokenizer_open. */
 enum status tokenizer_read(struct tokenizer *t, const struct json_t *root, const char *where,
                            struct arena *a);
 /* The tokenizer as the JSON value of a tokenizer.json, which Hugging Face's tokenizers can open. */

@@ -16,10 +16,10 @@ struct transcoding {
     const struct transcode *t;
     struct bpe_long *bpe_long;
     int64_t read, lines;
-    bool begun; /* something was written, so a blank must come first */
+    bool begun; /* an id was written, so the next id needs a blank before it */
 };
 
-/* --- in and out ------------------------------------------------------------------------------- */
+/* --- input and output ------------------------------------------------------------------------- */
 
 static enum status read_some(void *user, char *ret, int64_t most, int64_t *ret_bytes)
 {
@@ -83,7 +83,7 @@ static enum status each_line(const struct stream_unit *u, void *user,
 
 struct worker {
     struct encode encode;
-    struct str text, ids; /* of one document */
+    struct str text, ids; /* the text and the ids of one document */
 };
 
 static void *open_worker(void *user)

@@ -3,9 +3,10 @@
  *
  * The limits are those of "Technical Specifications per Compute Capability" in the CUDA C++
  * Programming Guide; cuda_occupancy.h of the CUDA toolkit describes the allocation. An SM has four
- * parts with a quarter of the registers each; a warp gets registers of one part, in units of 256.
- * A block gets shared memory in units of 128 bytes (256 before compute capability 8.0); from 8.0 on
- * 1 KiB more is reserved for each block. The carveout is assumed to be the largest. */
+ * parts with a quarter of the registers each; a warp gets registers of one part, in units of 256. A
+ * block gets shared memory in units of 128 bytes (256 before compute capability 8.0). From 8.0 on
+ * the system reserves 1 KiB more for each block. L1 and shared memory are assumed to be split so
+ * that shared memory is as large as possible (carveout). */
 #ifndef TUNING_OCCUPANCY_H
 #define TUNING_OCCUPANCY_H
 
@@ -23,7 +24,7 @@ struct occupancy_limits {
     int shared_unit;            /* the unit in which shared memory is allocated, bytes */
 };
 
-/* NULL: the compute capability is not in the table. */
+/* Finds the limits of a compute capability; NULL: it is not in the table. */
 const struct occupancy_limits *occupancy_limits(int arch);
 
 struct occupancy_kernel {
@@ -47,7 +48,8 @@ struct occupancy_grid {
     double tail;  /* fraction of the last wave's block slots that are empty; 0: it is full */
 };
 
-/* For a grid of `blocks` > 0 on a GPU of `processors` SMs; NAN if the kernel cannot be launched. */
+/* Computes waves and tail of a grid of `blocks` > 0 on a GPU with `processors` SMs; both are NAN if
+ * the kernel cannot be launched. */
 void occupancy_grid(const struct occupancy *o, int64_t blocks, int processors,
                     struct occupancy_grid *ret);
 

@@ -1,7 +1,7 @@
 /* target.h - the backend and the properties of the device that a program is compiled for.
  *
- * A target describes a device of this machine (backend_target) or the device of a tuning file, or
- * is the backend's default. Compiling uses no other facts about a device. */
+ * A target describes a device of this machine (backend_target), the device of a tuning file, or the
+ * backend's default device. Compiling uses no other facts about a device. */
 #ifndef TUNING_TARGET_H
 #define TUNING_TARGET_H
 
@@ -16,12 +16,13 @@ struct target {
     int arch;                /* compute capability times ten: 80, 86, 89, 90 */
     int processors;          /* multiprocessors (SMs) */
     int shared_bytes;        /* maximum shared memory per block, after opting in */
-    int64_t l2_bytes, bytes; /* size of L2; of device memory */
-    bool tensor_maps;        /* the driver supports them (CUDA 12 or later) */
+    int64_t l2_bytes, bytes; /* size of L2; size of device memory */
+    bool tensor_maps;        /* the driver supports tensor maps (CUDA 12 or later) */
     int64_t library;         /* version of cuBLASLt, 130001 means 13.0.1; 0: not installed */
 };
 
-/* For backend_target instead of a device number: the first device; without any, the default. */
+/* As the device number of backend_target: the first device, or the backend's default device if
+ * there is none. */
 enum { TARGET_ANY = -1 };
 
 #endif

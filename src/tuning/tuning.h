@@ -2,7 +2,7 @@
  *
  * A separate stage (engine/tune.h) measures the table and keeps it in a file (docs/FORMATS.md).
  * Compiling only reads the table, so plans depend only on configuration, target and table. Each
- * lookup is recorded. The separate stage measures the lookups that have no entry;
+ * lookup is recorded, so that the separate stage can measure the matmuls that have no entry;
  * `strobe plan` prints all lookups. */
 #ifndef TUNING_TUNING_H
 #define TUNING_TUNING_H
@@ -23,7 +23,7 @@ enum {
 struct tuning_candidate {
     /* "cublaslt", "wgmma"; "separate": a matmul and a kernel for its epilogue */
     char variant[TUNING_VARIANT];
-    double us, spread_us; /* of the samples: the median; the largest minus the smallest */
+    double us, spread_us; /* median of the samples; the largest minus the smallest sample */
     /* cuBLASLt's opaque algorithm in hexadecimal; empty for other variants */
     char algorithm[TUNING_ALGORITHM];
     /* digest of the measured kernel sources and launches; empty for variants of a library */
@@ -51,9 +51,9 @@ struct tuning {
 
 /* Makes an empty table. */
 void tuning_init(struct tuning *t, const struct target *target, struct arena *a);
-/* NULL if there is no such entry or `t` is NULL. */
+/* Finds an entry by key; NULL if there is none or `t` is NULL. */
 const struct tuning_entry *tuning_find(const struct tuning *t, const char *key);
-/* Copies an entry into the table, with sorted candidates; replaces one with the same key. */
+/* Copies an entry into the table and sorts its candidates; replaces an entry with the same key. */
 void tuning_set(struct tuning *t, const struct tuning_entry *e);
 const struct tuning_candidate *tuning_candidate(const struct tuning_entry *e, const char *variant);
 
@@ -70,7 +70,7 @@ struct tuning_lookup {
     /* digest of our own kernel for the call; empty if there is none */
     char launch[TUNING_LAUNCH];
 };
-/* One per key, in the order of the first lookup. */
+/* One lookup per key, in the order of the first lookup of each key. */
 struct tuning_lookups {
     int n, capacity;
     struct tuning_lookup *lookup;
@@ -85,10 +85,12 @@ int tuning_missing(const struct tuning_lookups *q);
 
 /* tuning_file.c. The path of a device's table in the user's cache; NULL: no cache folder exists. */
 const char *tuning_path(const char *device, struct arena *a);
-/* ST_FORMAT: the file is damaged or of another version. Sets the target's backend to NULL. */
+/* Reads a table; the target's backend is NULL. ST_FORMAT: the file is damaged or of another
+ * version. */
 enum status tuning_read(const char *path, struct tuning *ret, struct arena *a);
-/* Replaces the file atomically; keeps entries that another process added for the same target. Fails
- * if the file exists and cannot be read. Only the user may read the new file (base/trust.h). */
+/* Writes the table and replaces the file atomically; keeps entries that another process added for
+ * the same target. Fails if the file exists and cannot be read. Only the user may read the new file
+ * (base/trust.h). */
 enum status tuning_write(const char *path, const struct tuning *t);
 /* True if the table is for this device and version of cuBLASLt; else *ret_why is the difference. */
 bool tuning_holds(const struct tuning *t, const struct target *target, const char **ret_why);

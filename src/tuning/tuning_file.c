@@ -142,8 +142,8 @@ static json_t *table_json(const struct tuning *t)
                       t);
 }
 
-/* *all gets the entries of `t` and those that only the file has. If the file is damaged, or is for
- * another device or version, its entries are not used. Fails if the file cannot be read. */
+/* *all gets the entries of `t` and the entries that only the file has. If the file is damaged, or
+ * is for another device or version, its entries are not used. Fails if the file cannot be read. */
 static enum status merge(struct tuning *all, const char *path, const struct tuning *t,
                          struct arena *a)
 {

@@ -67,10 +67,10 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(sum);
 }
 
-/* In bf16, the probabilities and the result are rounded; their errors are equally large and
- * independent. The fewer elements there are, the less their errors average out in the norm. In
+/* In bf16, the probabilities and the result are rounded; the two errors are equally large and
+ * independent. The fewer elements the output has, the less their errors average out in the norm. In
  * float, the error of a score (some units of 2^-24, from a sum of 64 products) is the relative
- * error of its exponential, and sums of up to `tokens` terms add more. */
+ * error of its exponential, and sums of up to `tokens` terms add further errors. */
 static double tolerance(const struct lab_problem *p)
 {
     static const double FLOAT = 6e-8, BF16 = 2.4e-3;
@@ -122,7 +122,8 @@ static void shape_rows(const struct lab_problem *p, struct kernel_shape *ret)
     enum { QUERIES = 8 };
     *ret = tiles(p, QUERIES, THREADS, min_i64(4 * QUERIES * p->n[2], INT32_MAX));
 }
-/* A block needs 10 KiB besides the scores; it may have at most 227 KiB, on most GPUs less. */
+/* A block needs 10 KiB of shared memory in addition to the scores; it may have at most 227 KiB, on
+ * most GPUs less. */
 static const char *rows_too_long(const struct lab_problem *p)
 {
     enum { TOKENS = 6144 };
@@ -169,23 +170,24 @@ static int64_t matrices(const struct lab_problem *p, int)
 {
     return 4 * rows_of(p) * p->n[2];
 }
-/* For each query: the output, the largest score and the sum. */
+/* Scratch of rung `online`: for each query its output, its largest score and its sum, as floats. */
 static int64_t outputs(const struct lab_problem *p, int)
 {
     return 4 * rows_of(p) * (HEAD + 2);
 }
 
-/* Bytes that warps move if each tile of `queries` queries reads its unmasked keys and values. */
+/* Bytes that warps move if each tile of `queries` queries reads the keys and values that its
+ * queries attend to. */
 static double by_tiles(const struct lab_problem *p, double queries)
 {
     double keys = p->form == CAUSAL ? ((double)p->n[2] + queries) / 2 : (double)p->n[2];
     double read = (double)rows_of(p) * keys / queries * 2 * HEAD;
     return (read + 2.0 * (double)p->out) * (double)dtype_size(p->dtype);
 }
-/* For each pair of a query and a key: the first kernel reads 1/16 of a query and 1/16 of a key (a
- * tile shares them) and writes the score. The softmax reads the score three times and writes it. In
- * the last kernel two warps read the score, a sector each, and 8 warps read the value for 16
- * queries together. */
+/* For each pair of a query and a key: the first kernel reads 1/16 of a query and 1/16 of a key,
+ * because the 16 x 16 pairs of a tile share them, and writes the score. The softmax reads the score
+ * three times and writes it. In the last kernel two warps read the score, a sector each, and the 8
+ * warps of a block read the value once for 16 queries. */
 static double moved_matrices(const struct lab_problem *p)
 {
     enum { SECTOR = 32, TILE = 16, WARPS = 8 };
@@ -211,7 +213,8 @@ static double moved_queries(const struct lab_problem *p)
 {
     return by_tiles(p, HEAD);
 }
-/* Four lanes together store 16 bytes of a row, half a sector, so each sector is stored twice. */
+/* The stores of four lanes together are 16 bytes of a row, half a sector, so each sector of the
+ * output counts twice. */
 static double moved_fragments(const struct lab_problem *p)
 {
     return by_tiles(p, HEAD) + (double)p->out * (double)dtype_size(p->dtype);

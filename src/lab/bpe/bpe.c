@@ -46,7 +46,7 @@ struct running {
     struct bpe_run *ret;
     struct bpe_input input;
     struct bpe_output output;
-    uint32_t *expected; /* ids from the first rung */
+    uint32_t *expected; /* the ids that the first rung computed */
     int64_t cache_bytes;
     struct arena *arena;
 };

@@ -1,8 +1,9 @@
 /* bpe.h - the ladder `bpe`: converts text to GPT-2's token ids, each rung with one more idea.
  *
- * As in other ladders (lab/lab.h), a rung is a file below cpu/, but its input is a text: in[0] is a
- * struct bpe_input, out a struct bpe_output, n[0] the bytes of the text. The first rung defines the
- * ids; all other rungs are checked against it before and after they are timed. */
+ * As in other ladders (lab/lab.h), a rung is a file in the folder cpu, but the members of struct
+ * lab_call have other meanings: in[0] is a struct bpe_input, out a struct bpe_output, n[0] the
+ * bytes of the text. The first rung defines the ids; all other rungs are compared with it before
+ * and after they are timed. */
 #ifndef LAB_BPE_BPE_H
 #define LAB_BPE_BPE_H
 
@@ -57,7 +58,7 @@ struct bpe_run {
 /* Ends with a rung without a name. */
 extern const struct lab_rung bpe_rungs[];
 
-/* ST_INTERRUPTED if Ctrl-C ended it before all rungs had a sample. */
+/* Runs the ladder. ST_INTERRUPTED: Ctrl-C came before all rungs had a sample. */
 enum status bpe_run(const struct bpe_options *o, struct bpe_run *ret, struct arena *a);
 
 #endif

@@ -13,7 +13,8 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(sum);
 }
 
-/* A GPU moves sectors of 32 bytes, a CPU lines of 64 bytes, which it reads before it stores. */
+/* A GPU moves sectors of 32 bytes. A CPU moves lines of 64 bytes, and reads a line of the output
+ * before it stores to the line. */
 static double sectors(const struct lab_problem *p, int64_t stride)
 {
     return p->bytes * (double)min_i64(stride, 32 / dtype_size(p->dtype));
@@ -34,7 +35,7 @@ static double lines(const struct lab_problem *p)
 {
     return 1.5 * p->bytes * 64 / (double)dtype_size(p->dtype);
 }
-/* The threads cover whole rows of the widest stride. */
+/* The kernel needs ceil(n / STRIDE) * STRIDE threads: fewer than n + WIDEST for every stride. */
 static void strided(const struct lab_problem *p, struct kernel_shape *ret)
 {
     enum { WIDEST = 32 };

@@ -1,13 +1,13 @@
-/* The ladder `divergence`: each element goes through one of two chains of arithmetic. On a GPU its
- * index selects the chain; on a CPU its sign does, because branch prediction would learn a pattern
- * of indices. */
+/* The ladder `divergence`: each element goes through one of two chains of arithmetic. On a GPU the
+ * index of the element selects the chain; on a CPU the sign does, because branch prediction would
+ * learn a pattern of indices. */
 #include "lab/ladder_parts.h"
 #include "lab/ladders.h"
 
 #include <math.h>
 
-/* The STEPS of the rungs. On a GPU they are enough to make arithmetic the limit; on a CPU so few
- * that a branch misprediction costs as much as a chain. */
+/* The STEPS of the rungs. On a GPU there are enough steps to make arithmetic the limit; on a CPU
+ * there are so few that a branch misprediction costs as much as a chain. */
 enum { GPU_STEPS = 256, CPU_STEPS = 8 };
 static const float M = 0.998f, C = 0.002f;
 
@@ -30,8 +30,8 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(squares);
 }
 
-/* Up to 512 roundings to float, whose errors grow like the square root of their number; in bf16
- * the rounding of the result. */
+/* In float there are up to 512 roundings, and their total error grows like the square root of their
+ * number. In bf16 the rounding of the result dominates. */
 static double tolerance(const struct lab_problem *p)
 {
     return p->dtype == DT_BF16 ? 4e-3 : 2e-5;
@@ -58,7 +58,8 @@ static const struct lab_rung gpu[] = {
     {0},
 };
 
-/* A list of indices of 8 bytes: its lines are read before they are written, and read again. */
+/* The list has an index of 8 bytes for each element. Its lines are read before they are written,
+ * and are read again when the list is used. */
 static double with_list(const struct lab_problem *p)
 {
     return 1.5 * p->bytes + (double)p->n[0] * 24;

@@ -15,9 +15,9 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(squares);
 }
 
-/* The error of a float is a few units of 2^-24. Rounding to bf16 has an error of up to 2^-9, and if
- * each operator rounds its result, e^x near 1 loses digits that e^x - 1 would need; all elements of
- * a small problem may be of that kind. */
+/* In float the error is a few units of 2^-24. Rounding to bf16 has an error of up to 2^-9. If each
+ * operator rounds its result to bf16, e^x near 1 loses digits that e^x - 1 would need, and in a
+ * small problem e^x may be near 1 for all elements. */
 static double tolerance(const struct lab_problem *p)
 {
     return p->dtype == DT_BF16 ? 2e-2 : 1e-6;

@@ -4,8 +4,8 @@
 
 enum { LEAST = 3 };
 
-/* On a GPU, launches count as hidden if kernels become slower by at most a tenth; on a CPU a team
- * of threads must be at least as fast as one thread. */
+/* Starting costs nothing if, on a GPU, launched kernels are at most a tenth slower than kernels of
+ * a replayed graph; on a CPU, if a team of threads is at least as fast as one thread. */
 static const double GPU_MOST = 1.1, CPU_MOST = 1;
 
 int launch_from(const double *alone, const double *started, int n, double most)

@@ -1,10 +1,10 @@
 /* launch.h - measures the cost of starting work, and ways to start work less often.
  *
- * On a GPU: many small kernels, each y = y + 1, are launched in different ways, from one by one
- * with a wait after each launch to one kernel that does the work of all. In addition, chunks of
+ * On a GPU, many small kernels, each y = y + 1, are launched in different ways: from one at a time,
+ * with a wait after each launch, to one kernel that does the work of all. In addition, chunks of
  * page-locked memory are copied to the GPU, processed and copied back, on one stream and on several
- * (pipeline.c). On a CPU: an empty parallel region, and many small operators with a team of threads
- * for each, with one team for all, and fused.
+ * streams (pipeline.c). On a CPU, an empty parallel region is timed, and many small operators: with
+ * a team of threads for each operator, with one team for all operators, and fused.
  *
  * Every way is checked before it is timed: each element must equal the number of additions, which
  * is exact in float up to 2^24. */
@@ -19,7 +19,7 @@ enum { LAUNCH_POINTS = 32, LAUNCH_MOST = 1000, LAUNCH_CHUNKS = 16 };
 struct launch_options {
     struct device device;
     int launches;  /* in a sample, 1 ... LAUNCH_MOST */
-    int64_t bytes; /* that are copied, all chunks together */
+    int64_t bytes; /* bytes of all chunks together that are copied */
     int samples;   /* at most, of each row */
     double limit_ms;
     void (*each)(void *user, double share, const char *what);
@@ -35,8 +35,8 @@ struct launch_way {
 /* One way for one amount of work. Times are milliseconds of all launches or operators together. */
 struct launch_point {
     const struct launch_way *way;
-    int64_t floats; /* that a kernel or operator works on */
-    int additions;  /* to each float, by one kernel */
+    int64_t floats; /* number of floats that a kernel or operator works on */
+    int additions;  /* number of additions of a kernel to each float */
     /* By the host's clock, from the first call until all work is done. On a GPU, part 0 is the time
      * of the launching calls and part 1 the rest, in which the host waits. */
     struct contender time;
@@ -68,11 +68,11 @@ struct launch_run {
     int from; /* from this amount of work on, starting costs nothing (launch_from); -1: none */
 };
 
-/* The kernel for a GPU, and the one for a CPU; each list ends with a rung without a name. */
+/* The kernel for a GPU and the kernel for a CPU; each list ends with a rung without a name. */
 extern const struct lab_rung launch_gpu_kernels[], launch_cpu_kernels[];
 
-/* ST_NUMERIC: a result is wrong. ST_INTERRUPTED: Ctrl-C ended it before every row had a sample. `a`
- * keeps samples. */
+/* Runs all measurements. ST_NUMERIC: a result is wrong. ST_INTERRUPTED: Ctrl-C came before every
+ * row had a sample. The samples live in `a`. */
 enum status launch_measure(const struct launch_options *o, struct launch_run *ret, struct arena *a);
 
 /* --- pure functions, for tests ---------------------------------------------------------------- */
@@ -80,8 +80,8 @@ enum status launch_measure(const struct launch_options *o, struct launch_run *re
 /* The first i for which started[k] <= most * alone[k] for every k >= i; -1: there is none. */
 int launch_from(const double *alone, const double *started, int n, double most);
 /* Overlapping can hide the time of all parts except the longest. Returns the share of this time
- * that it hid: 1 if `overlapped` is the time of the longest part, 0 if it is the sum of all parts
- * or more. NAN: there is nothing to hide. */
+ * that was hidden: 1 if `overlapped` is the time of the longest part, 0 if `overlapped` is at least
+ * the sum of all parts. NAN: there is nothing to hide. */
 double launch_hidden(const double *part, int parts, double overlapped);
 
 #endif

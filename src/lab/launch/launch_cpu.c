@@ -1,4 +1,5 @@
-/* Operators on a CPU: with a team of threads for each, with one team for all, and on one thread. */
+/* Operators on a CPU: with a team of threads for each operator, with one team for all operators,
+ * and on one thread. */
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/threads.h"

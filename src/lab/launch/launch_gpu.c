@@ -14,7 +14,7 @@ struct work {
     struct launch_point *point;
     const struct gpu_way *way;
     void *recording;   /* the captured graph of all launches; NULL: none */
-    double *device_ms; /* of each sample, those of the warm-up first */
+    double *device_ms; /* per sample, warm-up samples first */
     int samples;
 };
 
@@ -133,7 +133,8 @@ static enum status sample(void *user, int, double *ret_ms)
     return s->event_elapsed(context, FROM, TO, &w->device_ms[w->samples++]);
 }
 
-/* Runs the work once on zeros and checks the buffers; each of two streams has half of it. */
+/* Runs the work once on zeros and checks the buffers. If there are two streams, each has its own
+ * buffer and half of the launches. */
 static enum status check(struct work *w)
 {
     struct gpu *g = w->g;
@@ -158,7 +159,7 @@ out:
     return st;
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- all measurements ------------------------------------------------------------------------- */
 
 static void add_work(struct launch_run *r, int64_t floats, int additions)
 {
@@ -169,8 +170,8 @@ static void add_work(struct launch_run *r, int64_t floats, int additions)
     }
 }
 
-/* Adds work of one block and of one wave with one addition, and of one block with more and more
- * additions; allocates memory and compiles the kernel. */
+/* Adds three kinds of work: kernels of one block and kernels of one wave with one addition, and
+ * kernels of one block with more and more additions. Allocates memory and compiles the kernel. */
 static enum status open_gpu(struct gpu *g)
 {
     static const int more[] = {256, 512, 1024, 2048, 4096, 8192};

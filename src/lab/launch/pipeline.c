@@ -15,7 +15,7 @@ struct pipe {
     const struct backend *backend;
     void *context, *kernel, *y[BACKEND_STREAMS];
     float *from, *to; /* page-locked memory of all chunks */
-    int64_t floats;   /* in a chunk */
+    int64_t floats;   /* number of floats in a chunk */
 };
 
 /* A contender: which of the three parts run, and on how many streams. */

@@ -34,9 +34,10 @@ static double reference(const struct lab_problem *p, const double *const *in, do
 }
 
 /* Rounding to bf16 has an error of up to 2^-9. A mean in float has an error of some units of 2^-24
- * times the largest x, while the deviations from the mean are about 1. The rounding errors of a sum
- * that one thread adds in order grow like its square root. The mean of squares minus the square of
- * the mean would have an error proportional to the square of the offset, and fail. */
+ * times the largest x, while the deviations from the mean are about 1. If one thread adds a row in
+ * order, the rounding errors of the sum grow like the square root of the number of columns. A rung
+ * that computes the variance as the mean of squares minus the square of the mean would fail,
+ * because its error is proportional to the square of the offset. */
 static double tolerance(const struct lab_problem *p)
 {
     double of_float = (5e-7 + 6e-8 * sqrt((double)p->n[1])) * (1 + fabs(p->offset));

@@ -57,9 +57,9 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return sqrt(sum);
 }
 
-/* Relative errors, by norm, of sums of k random products. Each of the k additions in float changes
- * the sum so far by at most 2^-24 of it. bf16 rounds the result, TF32 rounds the inputs. The fewer
- * elements there are, the less their errors average out in the norm. */
+/* Relative errors, by norm, of sums of k random products. Each of the k additions in float has an
+ * error of at most 2^-24 of the sum so far. bf16 rounds the result, TF32 rounds the inputs. The
+ * fewer elements the output has, the less their errors average out in the norm. */
 static double tolerance(const struct lab_problem *p)
 {
     static const double FLOAT = 6e-8, BF16 = 2.4e-3, TF32 = 4.5e-4;

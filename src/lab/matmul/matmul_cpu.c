@@ -27,10 +27,10 @@ static const char *too_slow(const struct lab_problem *p)
                                  : NULL;
 }
 
-/* --- bytes that move between L1 and what is below it ------------------------------------------ */
+/* --- bytes that move between L1 and L2 -------------------------------------------------------- */
 
-/* Counted from the loops. The count assumes that L1 keeps only the data that is used again within
- * one pass of the innermost loop, or of the tile that the rung is designed to keep in L1. A walk
+/* The bytes are counted from the loops. The count assumes that L1 keeps only the data that one pass
+ * of the innermost loop uses again, or the tile that the rung is designed to keep in L1. A walk
  * down a column moves a whole line for each number. C counts twice if it is read and written. */
 enum { LINE = 64, NUMBER = sizeof(float) };
 
@@ -98,14 +98,15 @@ static int tile_columns(void)
     return 4 * (isa_allows(ISA_NEON) ? WIDE_neon : WIDE_plain);
 }
 
-/* A number of A for each row of a tile; the panel of B stays in L1. */
+/* A number of A for each row of a tile and step of k. Each panel of B is loaded once and stays in
+ * L1. */
 static double vectors(const struct lab_problem *p)
 {
     return NUMBER * (steps(p) / tile_columns() + (double)p->in[1]) + sums(p, DEEP);
 }
 
-/* The same, and all panels of B for each block of A. Packing reads A and B, and reads and writes
- * the lines of its copies. */
+/* As for `vectors`, but all panels of B are loaded for each block of A. Packing reads A and B, and
+ * reads and writes the lines of its copies. */
 static double packed(const struct lab_problem *p)
 {
     double blocks = (double)ceil_div(p->n[0], HIGH);

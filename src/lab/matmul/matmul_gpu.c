@@ -94,8 +94,9 @@ static double moved_256(const struct lab_problem *p)
     return tile_bytes(p, 128, 256);
 }
 
-/* Bytes of shared memory if a block writes the floats for a tile of rows x columns of C, and each
- * warp reads those for its part of warp_rows x warp_columns once. */
+/* Bytes written to and read from shared memory if a block writes the numbers of A and B, as floats,
+ * for a tile of rows x columns of C, and each warp reads once the numbers for its part of warp_rows
+ * x warp_columns. */
 static double shared_of(const struct lab_problem *p, double rows, double columns, double warp_rows,
                         double warp_columns)
 {
@@ -227,8 +228,8 @@ static struct lab_map matrix(const struct lab_problem *p, int of, int64_t rows, 
                                     .box_columns = (int)(BOX_BYTES / size)}};
 }
 
-/* The maps of A and B for tiles of rows x columns, and of C for the panels of a warp. A row of B
- * runs along n and a box has 64 columns; in TF32 a row of B runs along k. */
+/* The maps of A and B for tiles of rows x columns, and of C for the panels of a warp. In bf16 a row
+ * of B runs along n, and a box has 64 rows and 64 columns; in TF32 a row of B runs along k. */
 static void matrices(const struct lab_problem *p, int rows, int columns, struct lab_map *ret)
 {
     int64_t m = p->n[0], n = p->n[1], k = p->n[2];
@@ -261,8 +262,8 @@ static int maps_stores(const struct lab_problem *p, struct lab_map *ret)
     return 3;
 }
 
-/* Operands whose rows do not begin at multiples of 32 bytes are copied to scratch, B after A.
- * `from`: bytes that are copied; `bytes`: bytes of scratch. */
+/* Operands whose rows do not begin at multiples of 32 bytes are copied to scratch, A first and then
+ * B. `from`: bytes that are read for the copies; `bytes`: bytes of scratch. */
 struct copies {
     int64_t from, bytes;
 };
@@ -317,7 +318,7 @@ static double copy_bytes(const struct lab_problem *p)
     return 2 * (double)copied(p, 256, unused).from;
 }
 
-/* Shared memory has the stages and two barriers of 8 bytes for each. */
+/* Shared memory has the stages, and two barriers of 8 bytes for each stage. */
 static void shape_wgmma(const struct lab_problem *p, int tile, int threads, int stages,
                         struct kernel_shape *ret)
 {
@@ -382,7 +383,8 @@ static double moved_turns(const struct lab_problem *p)
     return tile_bytes(p, 128, 192) + copy_bytes(p);
 }
 
-/* Tiles are written once; each wgmma reads 64 rows of A and all columns of B. */
+/* Bytes of shared memory: tiles are written once; each wgmma reads 64 rows of A and all columns of
+ * the tile of B. */
 static double shared_tiles(const struct lab_problem *p, double rows, double columns)
 {
     double written = 1 / rows + 1 / columns, read = 1.0 / WARPGROUP_ROWS + 1 / columns;

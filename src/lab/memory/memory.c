@@ -34,7 +34,7 @@ static void cycle(uint32_t *ret, int64_t n, uint32_t seed, uint32_t sequence)
     }
 }
 
-/* Each group is a cycle, except that the element that would lead back to the group's first element
+/* Each group is a cycle, but the element that would lead back to the first element of its group
  * leads to the next group instead. */
 void memory_cycle(uint32_t *ret, int64_t n, int64_t group, uint32_t seed)
 {
@@ -75,7 +75,8 @@ static double median_in(const struct memory_run *r, const double *y, struct wind
     return n ? stats_of(x, n).median : NAN;
 }
 
-/* The median of the curve whose name begins with `name`, of one unit or of all units. */
+/* The median, within a window, of the curve of one unit or of all units whose name begins with
+ * `name`. */
 static double rate_in(const struct memory_run *r, const char *name, bool one, struct window w)
 {
     for (int i = 0; i < r->curves; i++) {
@@ -86,7 +87,7 @@ static double rate_in(const struct memory_run *r, const char *name, bool one, st
     return NAN;
 }
 
-/* If units share a cache, the sets of all these units must fit into it together. */
+/* If `sharing` units share a cache, their working sets must fit into the cache together. */
 static struct window shared_window(const struct memory_run *r, struct window w, int sharing)
 {
     int64_t by = min_i64(max_i64(sharing, 1), max_i64(r->units, 1));
@@ -142,8 +143,8 @@ static void add_cache(struct memory_run *r, int c, const int *match, struct aren
     if (r->gpu && k->sharing == 1) l->write_rate = l->copy_rate = NAN; /* L1: writes go to L2 */
 }
 
-/* Adds the memory: working sets from twice the last cache on or, if the last plateau begins after
- * the last cache, those of the plateau. */
+/* Adds the level of the memory. Its working sets are those from twice the last cache on or, if the
+ * last plateau begins after the last cache, those of the plateau. */
 static void add_memory(struct memory_run *r, const char *name, struct arena *a)
 {
     struct memory_level *l = &r->level[r->levels++];
@@ -185,7 +186,7 @@ void memory_set_levels(struct memory_run *r, struct arena *a)
     add_memory(r, !r->gpu ? "DRAM" : r->facts.memory_bits >= 1024 ? "HBM" : "device memory", a);
 }
 
-/* Drops the sizes at the end of which nothing was measured before Ctrl-C. */
+/* Drops the last sizes, for which nothing was measured before Ctrl-C. */
 static void drop_missing(struct memory_run *r)
 {
     bool found = false;

@@ -2,8 +2,8 @@
  * working set, and the levels that these curves show.
  *
  * The working set is the memory that one unit (a CPU thread or a GPU multiprocessor, SM) accesses
- * again and again. If all units work, each has its own set of that size, unless the curve's name
- * says that all read the same.
+ * again and again. If all units work, each unit has its own working set of that size, unless the
+ * curve's name says that all units read the same set.
  *
  * Bandwidth counts useful bytes: bytes read, bytes written, or both for a copy. Latency is the time
  * of a load whose address is the result of the load before: a chase through a random cyclic
@@ -44,14 +44,14 @@ struct memory_plateau {
 /* A cache as the system or the device reports it. */
 struct memory_cache {
     const char *name; /* "L2" */
-    int64_t bytes;    /* of one such cache */
+    int64_t bytes;    /* size of one such cache */
     int sharing;      /* units that share it */
 };
 
 /* A level of the hierarchy. Unknown or meaningless numbers are NAN; such sizes are 0. */
 struct memory_level {
     const char *name;             /* "L2", "DRAM", "host link" */
-    int64_t unit_bytes, bytes;    /* reported size: for each core or SM, in total */
+    int64_t unit_bytes, bytes;    /* reported size: of each core or SM; in total */
     int64_t found;                /* the largest working set with this level's latency, bytes */
     double unit_rate, rate;       /* bytes/s read: by one unit, by all */
     double write_rate, copy_rate; /* bytes/s, by all units */
@@ -64,7 +64,7 @@ struct memory_run {
     const struct memory_options *options;
     bool gpu;
     int units; /* threads, or multiprocessors */
-    int cores; /* that have own caches: as many as units, but not more than the machine has */
+    int cores; /* cores with caches of their own: `units`, but at most the cores of the machine */
     struct device_facts facts;
     double clock_hz; /* of a core or an SM, measured; NAN: unknown */
     int64_t size[MEMORY_SIZES];
@@ -85,14 +85,15 @@ struct memory_run {
     double l2_copy_rate; /* GPU only: bytes/s read and written by a copy within L2; NAN: unknown */
 };
 
-/* Measures the device. ST_INTERRUPTED: Ctrl-C ended it before any size was measured. ST_NUMERIC: a
+/* Measures the device. ST_INTERRUPTED: Ctrl-C came before any size was measured. ST_NUMERIC: a
  * result is wrong. */
 enum status memory_measure(const struct memory_options *o, struct memory_run *ret, struct arena *a);
 
 /* --- functions that tests call ---------------------------------------------------------------- */
 
 /* Writes about four sizes for each octave from `smallest` to `largest` and returns their number.
- * Each is a multiple of `grain` (a power of two) and of 1/16 of the power of two below the size. */
+ * Each size is a multiple of `grain` (a power of two) and of 1/16 of the largest power of two that
+ * is not above the size. */
 int memory_sizes(int64_t smallest, int64_t largest, int64_t grain, int64_t ret[MEMORY_SIZES]);
 
 /* Finds the flat parts of a curve that rises from level to level, such as latency, over n ascending
@@ -101,27 +102,29 @@ int memory_sizes(int64_t smallest, int64_t largest, int64_t grain, int64_t ret[M
  * one part; a curve that rises steadily has none or one. In steps.c. */
 int memory_plateaus(const int64_t *size, const double *cost, int n,
                     struct memory_plateau ret[MEMORY_PLATEAUS]);
-/* For each cache, the plateau whose end is nearest to the cache's size (by logarithms); -1 if none
- * is near. The last plateau has no end and is not used. */
+/* ret[i] is the index of the plateau whose end is nearest to the size of cache i (by logarithms),
+ * or -1 if no end is near. The last plateau has no end and is not used. */
 void memory_match(const int64_t *size, const struct memory_plateau *p, int plateaus,
                   const struct memory_cache *cache, int caches, int *ret);
 
 /* Sets the levels from the curves, the latency and r->cache. Called by memory_measure. */
 void memory_set_levels(struct memory_run *r, struct arena *a);
 
-/* A random permutation with one cycle (Sattolo): element i leads to ret[i]. The cycle visits all of
- * a group of `group` neighboring elements before it enters the next group, as in Google's
- * multichase, so that a TLB needs to hold only the pages of one group. `group` >= n: one group. */
+/* A random permutation with one cycle (Sattolo): element i leads to ret[i]. The cycle visits all
+ * elements of a group of `group` neighboring elements before it enters the next group, as in
+ * Google's multichase, so that a TLB needs to hold only the pages of one group. If `group` >= n,
+ * there is only one group. */
 void memory_cycle(uint32_t *ret, int64_t n, int64_t group, uint32_t seed);
 
-/* The value that writing kernels write to word i; the sum of words first ... end - 1. */
+/* memory_word: the value that writing kernels write to word i. memory_sum: the sum of words first
+ * ... end - 1. */
 static inline uint32_t memory_word(uint64_t i)
 {
     return (uint32_t)i * 2654435761u;
 }
 uint32_t memory_sum(uint64_t first, uint64_t end);
 
-/* Measure the curves and the latency, and set the levels that no working set shows: registers,
+/* Measure the curves and the latency, and set the levels that the curves cannot show: registers,
  * shared memory, the host link. */
 enum status memory_run_cpu(struct memory_run *r, struct arena *a);
 enum status memory_run_gpu(struct memory_run *r, struct arena *a);

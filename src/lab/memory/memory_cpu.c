@@ -1,8 +1,8 @@
-/* The memory hierarchy of a CPU. For each size, the bandwidth of all kernels is timed in turns,
+/* The memory hierarchy of a CPU. For each size, the bandwidth of all kernels is timed in turns, and
  * then the latency by a chase in the memory of one thread. Two measures keep TLB misses out of the
  * latency: large pages, if the system provides them, and a chase that visits all lines of 128 KiB
- * before it goes on. Large pages alone do not suffice in a virtual machine that is itself mapped
- * with small pages. */
+ * before it goes on to the next 128 KiB. Large pages alone do not suffice in a virtual machine
+ * whose memory the host maps with small pages. */
 #include "base/clock.h"
 #include "base/free_memory.h"
 #include "base/stats.h"
@@ -32,8 +32,8 @@ const struct lab_rung memory_cpu_kernels[] = {
     [KINDS] = {0},
 };
 
-/* Sizes are multiples of GRAIN, so that no kernel has a remainder. GROUP, of a chase, has 32 pages
- * of 4 KiB, which the first-level TLB of every processor holds. */
+/* Sizes are multiples of GRAIN, so that no kernel has a remainder. GROUP, the bytes of a group of a
+ * chase, are 32 pages of 4 KiB, which the first-level TLB of every processor holds. */
 enum {
     SMALLEST = 4 << 10,
     GROUP = 128 << 10,
@@ -203,7 +203,7 @@ static enum status sample_chase(void *user, int calls, double *ret_ms)
     return ST_OK;
 }
 
-/* Writes the chain of addresses, follows it to warm up, and checks where that ends. */
+/* Writes the chain of addresses, follows the chain once to warm up, and checks where it ends. */
 static enum status start_chase(struct work *w)
 {
     enum { WARM = 1 << 18 };
@@ -255,7 +255,7 @@ static enum status measure_latency(struct work *w, int at)
     return ST_OK;
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- all measurements ------------------------------------------------------------------------- */
 
 static void read_caches(struct memory_run *r, struct arena *a)
 {
@@ -281,7 +281,7 @@ static int64_t register_bytes(void)
 static char *take(int64_t bytes)
 {
     char *p = aligned_alloc(PAGE, (size_t)round_up(bytes, PAGE));
-    if (p) (void)madvise(p, (size_t)round_up(bytes, PAGE), MADV_HUGEPAGE); /* if it can */
+    if (p) (void)madvise(p, (size_t)round_up(bytes, PAGE), MADV_HUGEPAGE); /* may fail */
     return p;
 }
 
@@ -325,7 +325,8 @@ static void name_curves(struct memory_run *r)
         r->curve[r->curves].name = one[i], r->curve[r->curves++].units = 1;
 }
 
-/* The share of the time: what is left is as the limit plans it, later as the sizes so far took. */
+/* Reports the share of the time that has passed. The time that is left is estimated from the limit
+ * and, after the first sizes, from the time that the sizes so far took. */
 static void tell(const struct work *w, int at, double part, const char *what)
 {
     const struct memory_options *o = w->r->options;

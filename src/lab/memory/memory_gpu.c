@@ -58,7 +58,7 @@ struct work {
     const struct backend *backend;
     void *context, *kernel[KERNELS];
     /* Device memory: */
-    char *from, *to;        /* what kernels read and write; where copies go */
+    char *from, *to;        /* memory that kernels read and write; destination of copies */
     uint32_t *sum;          /* of each block */
     uint64_t *clocks, *out; /* of each block; the result of a chase */
     uint32_t *next;         /* the permutation of the chase */
@@ -112,7 +112,7 @@ static int64_t least_passes(enum gpu_kernel k, int64_t bytes)
     return THREADS * UNROLL / a;
 }
 
-/* `at`: where the set of block 0 begins. */
+/* Launches a kernel; the working set of block 0 begins at `at`. */
 static enum status start_at(struct work *w, char *at, enum gpu_kernel k, int64_t bytes,
                             int64_t passes)
 {
@@ -140,8 +140,8 @@ static enum status sample(void *user, int calls, double *ret_ms)
     return stopwatch_time(&t->watch, calls, ret_ms);
 }
 
-/* Checks the sums of a read of the writing kernel's words. Each block read `bytes`; the sets of
- * neighboring blocks are `stride` bytes apart. */
+/* Checks the sums that a reading kernel computed from the words of the writing kernel. Each block
+ * has read `bytes` bytes; the sets of neighboring blocks are `stride` bytes apart. */
 static enum status check_sums(struct work *w, int64_t bytes, int64_t stride, int64_t passes)
 {
     struct arena a = {0};
@@ -170,7 +170,7 @@ static enum status check_copy(struct work *w, enum gpu_kernel k, int64_t bytes)
     return check_sums(w, half, bytes, least_passes(READ, half));
 }
 
-/* Checks the results of the kernels. `parts`: the sets of all blocks fit into w->from. */
+/* Checks the results of the kernels. `parts` is true if the sets of all blocks fit into w->from. */
 static enum status check(struct work *w, int64_t bytes, bool parts)
 {
     const struct backend_memory *m = &w->backend->memory;
@@ -188,7 +188,8 @@ static enum status check(struct work *w, int64_t bytes, bool parts)
 
 /* --- bandwidth -------------------------------------------------------------------------------- */
 
-/* Chooses the passes such that a launch takes CALL_MS, from the time of a launch with few. */
+/* Chooses the number of passes such that a launch takes CALL_MS, from the time of a launch with few
+ * passes. */
 static enum status choose_passes(struct timed_kernel *t, int64_t least)
 {
     enum { MOST_MORE = 1 << 14 };
@@ -263,7 +264,7 @@ static enum status measure_rates(struct work *w, int at)
     return ST_OK;
 }
 
-/* Measures a copy inside L2, of 16 MiB in all, as strobe machine does. */
+/* Measures a copy inside L2 as strobe machine does; source and destination have 16 MiB together. */
 static enum status measure_l2_copy(struct work *w)
 {
     struct memory_run *r = w->r;
@@ -281,7 +282,7 @@ static enum status measure_l2_copy(struct work *w)
 
 /* --- latency ---------------------------------------------------------------------------------- */
 
-/* One chase from *at; sets *at to where it ends. */
+/* Runs one chase that begins at *at, and sets *at to the address at which it ends. */
 static enum status chase(struct work *w, uint64_t *at, int64_t warm, int64_t steps, double *ret_ns,
                          double *ret_clocks)
 {
@@ -390,7 +391,8 @@ static enum status launch_shared(struct work *w, int64_t steps)
     return launch(w, SHARED, w->r->units, THREADS, argument);
 }
 
-/* Bytes that an SM reads per clock: the median of the blocks. */
+/* *ret is the number of bytes of shared memory that an SM reads per clock: the median of the
+ * blocks. */
 static enum status shared_rate(struct work *w, int64_t steps, double *ret)
 {
     struct arena a = {0};
@@ -437,7 +439,7 @@ static enum status chase_shared(struct work *w, double *ret_ns, double *ret_cloc
     return ST_OK;
 }
 
-/* w->from must contain the words of the writing kernel. */
+/* Measures shared memory; w->from must contain the words of the writing kernel. */
 static enum status measure_shared(struct work *w)
 {
     enum { TRIES = 5, STEPS = 4096, FEW = 16 };
@@ -459,7 +461,7 @@ static enum status measure_shared(struct work *w)
     return ST_OK;
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- all measurements ------------------------------------------------------------------------- */
 
 static enum status add_kernels(struct work *w)
 {

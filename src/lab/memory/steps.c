@@ -1,6 +1,7 @@
-/* Finds the flat parts of a curve. A cache of n bytes makes the latency flat up to about n; beyond,
- * the latency rises over an octave or two until the next level is flat. The search takes the
- * longest flat part first; points between parts belong to none. Comparisons are ratios. */
+/* Finds the flat parts of a curve. With a cache of n bytes the latency is flat up to about n bytes;
+ * beyond n, the latency rises over an octave or two until the next level is flat. The search takes
+ * the longest flat part first; points between parts belong to no part. Values are compared by
+ * ratios. */
 #include "lab/memory/memory.h"
 
 #include "base/stats.h"
@@ -10,7 +11,7 @@
 
 /* SPREAD: during the search, the values of a part differ by at most this factor. END: then points
  * at the ends that differ from the median by more than this factor are removed. STEP: neighboring
- * parts differ by at least this factor; others are joined. */
+ * parts differ by at least this factor; parts that differ less are joined. */
 static const double SPREAD = 1.3, END = 1.15, STEP = 1.4;
 static const double WIDTH = 1; /* least width of a part, in octaves */
 
@@ -73,7 +74,8 @@ static void find(struct search *s, int first, int end)
     find(s, to + 1, end);
 }
 
-/* Joins neighbors that are one level, and removes ends that belong to a step. */
+/* Joins neighboring parts that are one level, and removes points at the ends of a part that belong
+ * to a step. */
 static void refine(struct search *s)
 {
     int n = 0;

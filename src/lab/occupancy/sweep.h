@@ -1,10 +1,11 @@
 /* sweep.h - runs one GPU kernel with more and more registers, and then with more and more shared
  * memory, to show how many warps an SM can hold and how the speed depends on them.
  *
- * The kernel (gpu/01_sum.cu) has one load of 16 bytes under way in each thread. An SM with w warps
- * then has 512 w bytes under way, and reads them once per latency of the memory (Little's law: J.
- * D. C. Little, "A proof for the queuing formula L = lambda W", Operations Research 9, 1961), until
- * the memory is the limit. Each launch has as many blocks as the GPU holds at once. */
+ * Each thread of the kernel (gpu/01_sum.cu) has one load of 16 bytes in flight. So an SM with w
+ * warps has 512 w bytes in flight and, until the memory's bandwidth is the limit, reads that many
+ * bytes in the time of one latency (Little's law: J. D. C. Little, "A proof for the queuing formula
+ * L = lambda W", Operations Research 9, 1961). Each launch has as many blocks as the GPU holds at
+ * once. */
 #ifndef LAB_OCCUPANCY_SWEEP_H
 #define LAB_OCCUPANCY_SWEEP_H
 
@@ -16,7 +17,7 @@ enum { SWEEP_POINTS = 20, SWEEP_THREADS = 128, SWEEP_UNDER_WAY = 16 };
 
 struct sweep_options {
     struct device device;
-    int64_t bytes; /* that a launch reads; 0: 16 times the last cache */
+    int64_t bytes; /* bytes that a launch reads; 0: 16 times the size of the last cache */
     int samples;   /* at most, of each point */
     bool go_on;    /* sample on while the order is uncertain (rounds.h) */
     double limit_ms;
@@ -25,7 +26,7 @@ struct sweep_options {
 };
 
 struct sweep_point {
-    const char *what;      /* the resource that limits blocks: "registers", "shared memory" */
+    const char *what;      /* the resource that this sweep varies: "registers", "shared memory" */
     int64_t dynamic_bytes; /* dynamic shared memory of a block */
     struct kernel_resources taken; /* as the driver reports them; -1: not reported */
     struct occupancy occupancy;    /* computed by tuning/occupancy.h */
@@ -41,11 +42,12 @@ struct sweep_run {
     int disagree; /* points for which the driver reports another number of blocks */
 };
 
-/* The kernel with each number of registers; ends with a rung without a name. */
+/* The kernel, once for each number of registers; ends with a rung without a name. */
 extern const struct lab_rung sweep_kernels[];
 
-/* ST_UNSUPPORTED: the device is not a GPU, or has an unknown compute capability. ST_NUMERIC: a sum
- * is wrong. ST_INTERRUPTED: Ctrl-C ended it before every point had a sample. `a` keeps samples. */
+/* Runs the sweep. ST_UNSUPPORTED: the device is not a GPU, or has an unknown compute capability.
+ * ST_NUMERIC: a sum is wrong. ST_INTERRUPTED: Ctrl-C came before every point had a sample. The
+ * samples live in `a`. */
 enum status sweep_run(const struct sweep_options *o, struct sweep_run *ret, struct arena *a);
 
 #endif

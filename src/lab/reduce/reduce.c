@@ -12,7 +12,7 @@ static void problem(struct lab_problem *p)
     p->bytes = (double)p->n[0] * (double)dtype_size(p->dtype) + 4;
 }
 
-/* Returns the sum of the magnitudes, to which errors are relative: numbers of both signs may add up
+/* Returns the sum of the magnitudes, by which errors are divided: numbers of both signs may add up
  * to almost 0, while the rounding errors depend on the magnitudes. */
 static double reference(const struct lab_problem *p, const double *const *in, double *out)
 {
@@ -25,9 +25,9 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     return magnitudes;
 }
 
-/* For random signs the partial sums grow like the square root of n, and so does the number of
- * rounding errors that remain; relative to the sum of n magnitudes, the error of a sum in any order
- * is a few units of 2^-24. */
+/* With random signs, the partial sums grow like the square root of n, and a sum of n rounding
+ * errors grows like the square root of n times one error. So relative to the sum of n magnitudes,
+ * the error of a sum in any order is a few units of 2^-24. */
 static double tolerance(const struct lab_problem *)
 {
     return 1e-6;

@@ -2,8 +2,8 @@
  *
  * This computes the scores of all heads, then their softmax, then the weighted sums of values, like
  * a framework with one operator for each step. A matrix of floats is written, changed by the
- * softmax and read again; with 1024 tokens it has 4 MiB for each head. The causal mask costs
- * nothing: pairs of a query and a later key are never computed. */
+ * softmax and read again; with 1024 tokens the matrix has 4 MiB for each head. The causal mask
+ * costs nothing: scores of a query and a later key are never computed. */
 #include "lab/attention/cpu/heads.h"
 
 RUNG(attention_matrices)

@@ -15,7 +15,7 @@ struct head {
     bool causal; /* true: a query attends only to keys up to its own position */
 };
 
-/* Head number i of all batch x heads. */
+/* The head with number i, where the heads of all sequences are counted together. */
 INLINE struct head head_of(const struct lab_call *c, int64_t i)
 {
     int64_t heads = c->n[1], tokens = c->n[2], b = i / heads, h = i % heads;
@@ -44,7 +44,7 @@ INLINE float dot(const float *a, const float *b)
     return vf_sum(sum);
 }
 
-/* Replaces n scores s by e^(s - largest score); returns 1 / the sum of these. */
+/* Replaces each of n scores s by e^(s - largest score); returns 1 / the sum of the exponentials. */
 INLINE float softmax(float *s, int64_t n)
 {
     vf most = vf_all(s[0]), sum = {0};
@@ -61,7 +61,7 @@ INLINE float softmax(float *s, int64_t n)
     return 1 / (vf_sum(sum) + rest);
 }
 
-/* y = factor * the sum of p[j] v[j], over n keys. */
+/* y = factor * the sum of p[j] v[j] over n keys; v[j] begins at v + j * stride. */
 INLINE void weighted_sum(float *y, const float *p, const float *v, int64_t stride, int64_t n,
                          float factor)
 {

@@ -2,9 +2,9 @@
  *
  * A block has eight queries of a head, one for each warp. It loads tiles of 32 keys, and later of
  * 32 values, into shared memory, and all eight warps use them; a lane computes the score of one
- * key. No matrix of tokens x tokens is stored. Keys and values are read once for each eight
- * queries, from L2. The scores take 4 bytes of shared memory for each query and key, which limits
- * the number of tokens. */
+ * key. No matrix of tokens x tokens is stored. Each block, with its eight queries, reads keys and
+ * values once, from L2. The scores take 4 bytes of shared memory for each query and key, which
+ * limits the number of tokens. */
 #include "lab/attention/gpu/heads.cuh"
 #include "rows.cuh"
 

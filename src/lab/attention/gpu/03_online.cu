@@ -8,8 +8,8 @@
  * quarter of an H100 idle. */
 #include "lab/attention/gpu/tiles.cuh"
 
-/* `kept` has the state of all tokens of a head: D outputs each, then the largest scores, then the
- * sums. load and keep move a thread's part of a tile of 64 queries. */
+/* `kept` has the state of all tokens of a head: D outputs of each token, then all largest scores,
+ * then all sums. load and keep move a thread's part of a tile of 64 queries. */
 DEVICE void load(state &r, const float *kept, i64 tokens, i64 i0)
 {
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;

@@ -1,9 +1,9 @@
 /* 04_queries.cu - parallel over queries (FlashAttention 2, Dao 2023).
  *
  * The two loops are exchanged: a block keeps 64 queries of a head and loops over the keys, so the
- * maximum, the sum and the output of each query stay in registers and are written once. There are
- * as many blocks as tiles of queries, and they do not depend on each other. The arithmetic is as
- * before: 8 reads of shared memory for 16 multiplications. */
+ * maximum, the sum and the output of each query stay in registers, and the output is written once.
+ * There is a block for each tile of queries, and blocks do not depend on each other. The arithmetic
+ * is as before: 8 reads of shared memory for 16 multiplications. */
 #include "lab/attention/gpu/tiles.cuh"
 
 KERNEL(256) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 tokens)

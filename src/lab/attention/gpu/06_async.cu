@@ -5,7 +5,7 @@
  * first, so that the last wave of blocks is short. */
 #include "lab/attention/gpu/fragments.cuh"
 
-/* Starts copying a tile. Its first `rows` rows exist; the others become zero. */
+/* Starts copying a tile. The first `rows` rows of the tile exist; its other rows become zero. */
 DEVICE void start_tile(u32 to, const ELEMENT *from, i64 pitch, int rows)
 {
     UNROLL for (int e = threadIdx.x; e < TILE * 8; e += THREADS_OF_BLOCK)
@@ -20,7 +20,8 @@ KERNEL_MIN(128, 3) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 t
 {
     __shared__ __align__(128) u8 keys[2 * TILE_BYTES], values[2 * TILE_BYTES];
     i64 i0 = (i64)(gridDim.x - 1 - blockIdx.x) * TILE, pitch = 3 * heads * D;
-    int left = (int)tokens, seen = (int)keys_of(i0, tokens), buffer = 0; /* from this tile on */
+    /* `left` tokens, and `seen` keys of the first query, remain from the current tile on. */
+    int left = (int)tokens, seen = (int)keys_of(i0, tokens), buffer = 0;
     int end = (int)keys_of_all(i0, TILE, tokens);
     u32 at_keys = shared_address(keys), at_values = shared_address(values), q[4][4];
     const ELEMENT *k = token(x, 1, blockIdx.y, 0, heads, tokens);
@@ -36,7 +37,7 @@ KERNEL_MIN(128, 3) attention(ELEMENT *y, const ELEMENT *x, i64, i64 heads, i64 t
 #pragma unroll 1
     for (; end > 0; end -= TILE, seen -= TILE, buffer ^= TILE_BYTES) {
         cp_async_wait<0>();
-        __syncthreads(); /* all copies of this tile have arrived; the one before was used */
+        __syncthreads(); /* this tile has arrived, and all warps have used the tile before */
         k += TILE * pitch, left -= TILE;
         if (end > TILE) {
             start_tile(at_keys + (buffer ^ TILE_BYTES), k, pitch, left);

@@ -69,9 +69,9 @@ DEVICE void scores(float (&s)[KEYS / 2], u32 queries, u32 keys)
     wgmma_hold(s);
 }
 
-/* Replaces the scores s by exponentials, and rescales sums and outputs. The warpgroup's first query
- * attends to the first `seen` keys of the tile; with a causal mask, each next query attends to one
- * key more. */
+/* Replaces the scores s by exponentials, and rescales and updates sums and outputs. The warpgroup's
+ * first query attends to the first `seen` keys of the tile; with a causal mask, each next query
+ * attends to one key more. */
 DEVICE void softmax(state &r, float (&s)[KEYS / 2], int seen)
 {
     constexpr float FACTOR = 0.125f * LOG2_E;

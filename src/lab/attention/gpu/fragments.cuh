@@ -1,11 +1,11 @@
 /* fragments.cuh - attention of 64 queries (four warps with 16 each) to tiles of 64 keys by
  * mma.sync.
  *
- * An mma.sync computes the scores of 16 queries and 8 keys. The results for 16 keys, packed to
- * bf16, have exactly the layout of the left operand of the second product, so probabilities stay in
- * registers. A tile in shared memory has rows of 128 bytes; the chunks of 16 bytes of a row are
- * swizzled, so that ldmatrix reads without bank conflicts. The transposed form of ldmatrix reads
- * values as the right operand. */
+ * An mma.sync adds products of 16 queries and 8 keys over 16 elements of the head. The scores of 16
+ * keys, packed to bf16, have exactly the layout of the left operand of the second product, so
+ * probabilities stay in registers. A tile in shared memory has rows of 128 bytes; the chunks of 16
+ * bytes of a row are swizzled, so that ldmatrix reads without bank conflicts. The transposed form
+ * of ldmatrix reads values as the right operand. */
 #pragma once
 #include "lab/attention/gpu/heads.cuh"
 #include "mma.cuh"
@@ -42,7 +42,7 @@ DEVICE void begin(state &r)
     UNROLL for (int n = 0; n < 8; n++) UNROLL for (int e = 0; e < 4; e++) r.out[n][e] = 0;
 }
 
-/* The queries of this warp as left operands. */
+/* Loads the 16 queries of this warp as left operands of mma.sync. */
 DEVICE void load_queries(u32 (&q)[4][4], u32 tile)
 {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -50,8 +50,8 @@ DEVICE void load_queries(u32 (&q)[4][4], u32 tile)
         ldmatrix_x4(q[k], tile + place(16 * warp + lane % 16, 2 * k + lane / 16));
 }
 
-/* Adds 64 more keys. The block's first query attends to the first `seen` of them; with a causal
- * mask, each next query attends to one key more. */
+/* Adds 64 more keys. The block's first query attends to the first `seen` of these keys; with a
+ * causal mask, each next query attends to one key more. */
 DEVICE void take_in(state &r, const u32 (&q)[4][4], u32 keys, u32 values, int seen)
 {
     constexpr float FACTOR = 0.125f * LOG2_E;

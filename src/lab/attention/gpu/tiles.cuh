@@ -52,8 +52,8 @@ DEVICE void scores(float (&s)[4][4], const float *q, const float *k, int ty, int
     }
 }
 
-/* Adds 64 more keys. The first query attends to the first `seen` of them; with a causal mask, each
- * next query attends to one key more. p: space for a tile. */
+/* Adds 64 more keys. The first query attends to the first `seen` of these keys; with a causal mask,
+ * each next query attends to one key more. `p` is shared memory for a tile of probabilities. */
 DEVICE void take_in(state &r, const float *q, const float *k, const float *v, float *p, i64 seen)
 {
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;

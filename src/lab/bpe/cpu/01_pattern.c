@@ -2,7 +2,7 @@
  *
  * This follows the regular expression and the definition of byte pair encoding literally: at each
  * place every alternative of the pattern is tried, and after each merge all pairs of the piece are
- * looked up again. This rung defines the result. */
+ * looked up again. This rung defines the ids with which all other rungs are compared. */
 #include "lab/bpe/cpu/bpe.h"
 #include "text/unicode.h"
 

@@ -1,8 +1,8 @@
 /* 05_cache.c - a cache of words.
  *
  * Most words of a text have occurred before. An entry of 32 bytes holds a word of up to 15 bytes
- * and its ids; a word with the same hash replaces it, so memory does not grow. For most words a
- * hash and the load of one cache line now replace the merges. */
+ * and its ids; another word with the same hash replaces the entry, so memory does not grow. For
+ * most words a hash and the load of one cache line now replace the merges. */
 #include "lab/bpe/cpu/bpe.h"
 
 RUNG(bpe_cache)

@@ -1,8 +1,9 @@
 /* 06_batches.c - keys of 256 words first, then their entries.
  *
- * The cache of words is larger than L2, so loading an entry takes tens of nanoseconds. If lookups
- * follow each other, each one waits. Here the keys of a batch are computed first and their entries
- * prefetched, so the entries arrive while the next keys are computed. */
+ * The cache of words is larger than L2, so loading an entry takes tens of nanoseconds. If each
+ * lookup follows the computation of its key, each lookup waits. Here the keys of a batch are
+ * computed first and their entries prefetched, so the entries arrive while the next keys are
+ * computed. */
 #include "lab/bpe/cpu/bpe.h"
 
 RUNG(bpe_batches)

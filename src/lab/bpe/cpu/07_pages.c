@@ -1,8 +1,9 @@
 /* 07_pages.c - the cache of words in pages of 2 MiB.
  *
- * The cache has eight megabytes, which are 2048 pages of 4 KiB, more than the TLB holds. A prefetch
- * of an address that is not in the TLB must walk the page table, and some processors drop it. With
- * four large pages every address is in the TLB. Without large pages nothing changes. */
+ * The cache has 8 MiB, which are 2048 pages of 4 KiB, at least as many as most TLBs hold. A
+ * prefetch of an address that is not in the TLB must walk the page table, and some processors drop
+ * such a prefetch. With four large pages every address is in the TLB. If the system gives no large
+ * pages, nothing changes. */
 #include "lab/bpe/cpu/bpe.h"
 
 RUNG(bpe_pages)

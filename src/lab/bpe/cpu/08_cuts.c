@@ -2,8 +2,8 @@
  *
  * No merge can ever join bytes across such a place, so a piece may be cut there: whole sentences of
  * Chinese and Japanese become characters, which are in the cache of words. Pieces that are still
- * longer than 15 bytes have their own cache, and an id takes two bytes. This is the encoder of
- * `strobe tokenize` (src/text/encoder.c). */
+ * longer than 15 bytes have their own cache, and an id of a vocabulary of up to 65,536 ids takes
+ * two bytes. This is the encoder of `strobe tokenize` (src/text/encoder.c). */
 #include "lab/bpe/cpu/bpe.h"
 #include "text/encoder.h"
 

@@ -17,8 +17,8 @@ INLINE void put_ranks(const struct bpe_input *x, const uint32_t *rank, int64_t n
 }
 
 /* Byte pair encoding by its definition: looks up all pairs, joins the pair of the earliest merge,
- * and repeats this until no pair can be joined. Pieces of more than BPE_SHORT_MOST bytes use
- * bpe_long_merge, since they would take too long. */
+ * and repeats this until no pair can be joined. Pieces of more than BPE_SHORT_MOST bytes would take
+ * too long, so they use bpe_long_merge. */
 INLINE void put_naive(const struct bpe_input *x, const char *text, int64_t bytes,
                       struct bpe_output *ret)
 {
@@ -46,7 +46,7 @@ INLINE void put_naive(const struct bpe_input *x, const char *text, int64_t bytes
     put_ranks(x, at, n, ret);
 }
 
-/* The same, but keeps the results of pairs, so that each join looks up only two pairs. */
+/* Like put_naive, but keeps the results of pairs, so that each join looks up only two pairs. */
 INLINE void put_ranked(const struct bpe_input *x, const char *text, int64_t bytes,
                        struct bpe_output *ret)
 {
@@ -108,7 +108,8 @@ INLINE struct bpe_entry *find_entry(void *cache, struct bpe_word w)
     return (struct bpe_entry *)cache + (mixed >> (64 - BPE_CACHE_BITS));
 }
 
-/* Appends the ids of a word. If entry e is of another word, encodes the word and replaces e. */
+/* Appends the ids of a word. If entry `e` is of another word, encodes the word and, if it has at
+ * most 3 ids, replaces the entry. */
 INLINE void put_word(const struct bpe_input *x, struct bpe_entry *e, struct bpe_word w,
                      const char *text, int64_t bytes, struct bpe_output *ret)
 {
@@ -125,8 +126,8 @@ INLINE void put_word(const struct bpe_input *x, struct bpe_entry *e, struct bpe_
     memcpy(e->id, ret->id + before, sizeof e->id);
 }
 
-/* Appends the ids of all words, in batches: a word's entry is prefetched while the keys of later
- * words of its batch are computed. */
+/* Appends the ids of all pieces, in batches: a word's entry is prefetched while the keys of later
+ * words of the same batch are computed. */
 INLINE void put_batches(const struct bpe_input *x, const struct lab_call *c, void *cache,
                         struct bpe_output *ret)
 {

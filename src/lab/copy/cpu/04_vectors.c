@@ -1,8 +1,9 @@
 /* 04_vectors.c - a whole vector with each load and store.
  *
  * One instruction moves W floats: 4, 8 or 16, depending on the instruction set. If the data is in a
- * cache, this is several times as fast. If the data is in memory, it gains less, because both loops
- * wait for memory part of the time. Compare `--size=4096 --warm` with the default size. */
+ * cache, this is several times as fast. If the data is in memory, vectors gain less, because the
+ * loops with and without vectors both wait for memory part of the time. Compare `--size=4096
+ * --warm` with the default size. */
 #include "lab/cpu.h"
 
 RUNG(copy_vectors)

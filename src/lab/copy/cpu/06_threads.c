@@ -1,6 +1,6 @@
 /* 06_threads.c - each thread copies its share.
  *
- * One core can wait for a few dozen cache lines at once, prefetched ones included, and each line
+ * One core can wait for a few dozen cache lines at once, including prefetched lines, and each line
  * takes almost 100 ns to come. This limits a core to 10 to 30 GB/s, less than most memories can
  * deliver. Several cores wait for more lines at once. With enough cores the memory itself is the
  * limit, and more cores do not help. */

@@ -1,7 +1,8 @@
 /* 03_coalesced.cu - neighboring threads touch neighboring elements.
  *
- * The loads of a warp fall into 128 contiguous bytes, and the hardware combines them into 4
- * sectors, all useful: this is what "coalesced" means. Each thread still copies one element. */
+ * A warp loads 32 floats from 128 contiguous bytes. The hardware combines the loads into one
+ * request for 4 sectors, of which every byte is useful: the loads are "coalesced". Each thread
+ * still copies one element. */
 #include "device.cuh"
 
 KERNEL(256) copy(ELEMENT *to, const ELEMENT *from, i64 n)

@@ -2,9 +2,9 @@
  *
  * From compute capability 8.0 on, a thread can start a copy of 16 bytes from memory to shared
  * memory and go on; no register waits for the bytes. A block starts the copies of several pieces
- * and writes the oldest piece while the others are under way. A plain copy does not need this
- * detour through shared memory, but it costs little. It pays where threads share what they load, as
- * in matmuls. */
+ * and writes the oldest piece while the other pieces are under way. A plain copy does not need this
+ * detour through shared memory, but the detour costs little. The detour pays where threads share
+ * what they load, as in matmuls. */
 #include "mma.cuh"
 
 #define STAGES 4 /* pieces under way */

@@ -2,13 +2,13 @@
  *
  * From compute capability 9.0 on, a copy engine in each multiprocessor (TMA) moves whole pieces
  * between memory and shared memory. One thread starts the load of a piece, a barrier counts the
- * bytes that arrive, and then the thread starts the store of the piece. This needs no registers and
- * no loops over elements, and as many bytes are under way as fit into shared memory. Addresses and
- * sizes must be multiples of 16 bytes; a loop copies the remaining elements. */
+ * bytes that arrive, and then the thread starts the store of the piece. No register holds the data,
+ * no loop walks over elements, and as many bytes can be in flight as fit into shared memory.
+ * Addresses and sizes must be multiples of 16 bytes; a loop copies the remaining elements. */
 #include "hopper.cuh"
 
 #define STAGES 4       /* pieces under way in a block */
-#define BYTES  16384   /* of a piece */
+#define BYTES  16384   /* size of a piece */
 #define PIECES 8       /* pieces that a block copies */
 
 KERNEL(32) copy(ELEMENT *to, const ELEMENT *from, i64 n)

@@ -1,9 +1,10 @@
 /* 02_sorted.c - the indices are sorted first; then two loops without a branch.
  *
- * The first loop writes every index to both lists and advances in one of them. This takes an
- * addition instead of a branch, so nothing is predicted. Then each chain has a list of its own. The
- * lists cost memory and the elements are no longer neighbors, but chains of different elements
- * overlap without interruption. Both lists share one array and grow from its two ends. */
+ * The first loop writes every index to the end of both lists and then lengthens only one of them.
+ * This takes an addition instead of a branch, so nothing is predicted. Then each chain has a list
+ * of its own. The lists cost memory, and successive elements are no longer neighbors, but chains
+ * of different elements overlap without interruption. Both lists share one array and grow from its
+ * two ends. */
 #include "lab/divergence/cpu/chains.h"
 
 RUNG(divergence_sorted)

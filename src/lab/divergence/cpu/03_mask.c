@@ -2,9 +2,9 @@
  *
  * A comparison gives a word of ones or zeros; two ANDs and an OR select one of two results without
  * a branch. Half of the arithmetic is useless, but the chains are independent of each other and of
- * those of the next elements, and a processor computes several at once. For chains of some dozens
- * of instructions this costs less than mispredictions; for long chains it costs twice as much as
- * sorting. */
+ * the chains of the next elements, and a processor computes several chains at once. For chains of
+ * some dozens of instructions this costs less than mispredictions; for long chains it costs twice
+ * as much as sorting. */
 #include "lab/divergence/cpu/chains.h"
 
 INLINE float choose(bool first, float a, float b)

@@ -1,8 +1,8 @@
 /* 04_vectors.c - both chains for W elements at once, and a mask for each lane.
  *
  * The lanes of a vector are like the threads of a warp: one instruction works on all of them. All
- * lanes compute both chains, and each lane selects its result. Twice the instructions of one
- * element compute W elements, so compilers turn branches into masks when they vectorize. */
+ * lanes compute both chains, and each lane selects its result. The instructions of two chains
+ * compute W elements, so compilers turn branches into masks when they vectorize. */
 #include "lab/divergence/cpu/chains.h"
 
 RUNG(divergence_vectors)

@@ -1,10 +1,11 @@
 /* 01_thread.cu - the branch differs between the threads of a warp.
  *
  * Element i goes through one chain of arithmetic if i is even and through another if it is odd;
- * both take equally long. Thread i has element i. The 32 threads of a warp share one instruction
- * unit, which issues one instruction for all of them at a time. If they take different sides of a
- * branch, the warp runs one side while the lanes of the other are idle, and then the other side: it
- * takes the time of both. There is so much arithmetic that memory does not matter here. */
+ * both chains take equally long. Thread i has element i. The 32 threads of a warp share one
+ * instruction unit, which issues one instruction for all of them at a time. If the threads take
+ * different sides of a branch, the warp runs one side while the lanes of the other side are idle,
+ * and then the other side: the branch takes the time of both sides. There is so much arithmetic
+ * that memory does not matter here. */
 #include "device.cuh"
 
 #define STEPS 256

@@ -1,10 +1,10 @@
 /* 03_warp.cu - the branch differs between warps; the threads of a warp agree.
  *
- * Two neighboring warps share 64 elements: one takes the elements with even indices, the other
- * those with odd indices. The branch is the same as before, but all lanes of a warp take the same
- * side and no warp runs both sides, so it takes half the time. Each warp touches every second
- * element, so both warps load the same sectors; the second finds them in L1. Other kernels achieve
- * the same by sorting their work before they begin. */
+ * Two neighboring warps share 64 elements: one warp takes the elements with even indices, the
+ * other warp the elements with odd indices. The branch is the same as before, but all lanes of a
+ * warp take the same side and no warp runs both sides, so the kernel takes half the time. Each warp
+ * touches every second element, so both warps load the same sectors; the second warp finds them in
+ * L1. Other kernels sort their work before they begin, so that the lanes of a warp agree. */
 #include "device.cuh"
 
 #define STEPS 256

@@ -1,8 +1,9 @@
 /* 04_block.cu - the branch differs between blocks.
  *
- * Two neighboring blocks share 512 elements: one takes the even ones, the other the odd ones. If
- * all threads of a warp agree on a branch, it does not matter whether the other warps of the block
- * do too, because each warp has its own program counter. Expect the same time as before. */
+ * Two neighboring blocks share 512 elements: one block takes the elements with even indices, the
+ * other block the elements with odd indices. If all threads of a warp agree on a branch, it does
+ * not matter whether the other warps of the block take the same side, because each warp has its own
+ * program counter. Expect the same time as before. */
 #include "device.cuh"
 
 #define STEPS 256

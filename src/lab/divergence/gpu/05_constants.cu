@@ -2,8 +2,9 @@
  *
  * (v - c) m is v m - c m: the odd chain is the even chain with another constant. One select before
  * the loop chooses the constant, and all lanes run the same instructions. Neighboring threads have
- * neighboring elements again. This is the best answer to divergence where it is possible. The
- * result differs in its last digits, since the operations have another order. */
+ * neighboring elements again. Where both sides of a branch can be written as one formula, this is
+ * the best answer to divergence. The result differs in its last digits, since the operations have
+ * another order. */
 #include "device.cuh"
 
 #define STEPS 256

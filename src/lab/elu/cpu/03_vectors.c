@@ -1,9 +1,9 @@
 /* 03_vectors.c - W elements at once, without a branch.
  *
  * Lanes cannot branch: the exponential is computed for all lanes, and the sign of x chooses between
- * the exponential and x. These are twice as many exponentials as are needed, but W of them cost
- * little more than one, and there is no branch to mispredict. A polynomial gives e^x - 1 without
- * the loss of digits near 0 that a subtraction has. */
+ * the exponential and x. This computes twice as many exponentials as are needed, but a vector of W
+ * exponentials costs little more than one exponential, and there is no branch to mispredict. A
+ * polynomial gives e^x - 1 without the loss of digits near 0 that a subtraction has. */
 #include "lab/elu/cpu/elu.h"
 
 RUNG(elu_vectors)

@@ -3,10 +3,10 @@
  * y = x < 0 ? alpha (e^x - 1) : x is five operators: exponential, subtraction, multiplication,
  * comparison, choice. A framework that runs each operator by itself launches five kernels, each of
  * which reads its operands from memory and writes a tensor of the same size. Here one kernel makes
- * the five passes: in each pass all blocks together walk over the whole tensor, so no cache still
- * holds what the pass before wrote. A thread reads only what it wrote itself, so the passes need no
- * barrier. 42 bytes move for each float instead of 8. Intermediate results have the type of the
- * elements, so in bf16 each of them is rounded. */
+ * the five passes: in each pass all blocks together walk over the whole tensor, so if the tensor is
+ * large, no cache still holds what the pass before wrote. A thread reads only results that it wrote
+ * itself, so the passes need no barrier. 42 bytes move for each float instead of 8. Intermediate
+ * results have the type of the elements, so in bf16 each of them is rounded. */
 #include "device.cuh"
 
 __device__ float alpha = 1; /* a variable, so that the compiler does not know its value */

@@ -1,12 +1,12 @@
 /* 03_vectorized.cu - 16 bytes per thread.
  *
- * The fused kernel is a copy with some arithmetic, so what makes a copy fast makes it fast as well:
- * four floats or eight bf16 with one load and one store. Fewer instructions compute addresses and
- * bounds, and more bytes are under way. Every warp has both signs, so a branch would save nothing:
- * each lane computes an exponential (of 0 if x is positive) and then selects. Without branches the
- * exponentials of a thread's elements overlap. Some 30 instructions for each element take two
- * fifths of the time that memory needs for a float. In bf16 they would take four fifths, but a bf16
- * result does not need the exact exponential. */
+ * The fused kernel is a copy with some arithmetic, so what makes a copy fast makes this kernel fast
+ * as well: four floats or eight bf16 with one load and one store. Fewer instructions compute
+ * addresses and bounds, and more bytes are under way. Every warp has both signs, so a branch would
+ * save nothing: each lane computes an exponential (of 0 if x is positive) and then selects. Without
+ * branches the exponentials of a thread's elements overlap. Some 30 instructions for each element
+ * take two fifths of the time that memory needs for a float. In bf16 they would take four fifths,
+ * but a bf16 result does not need the exact exponential. */
 #include "rows.cuh"
 
 #define ALPHA 1.0f

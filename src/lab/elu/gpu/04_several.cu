@@ -1,10 +1,10 @@
 /* 04_several.cu - several loads under way in each thread.
  *
  * Each thread loads 16 elements, 16 bytes at a time, before it computes, so memory delivers the
- * next elements while the thread computes the first. The many warps of a multiprocessor already
- * overlap loads and arithmetic in this way, so expect little gain. If registers or shared memory
- * leave space for only a few warps, such loads are what keeps memory busy. KERNEL_MIN allows 64
- * registers, since the compiler would otherwise save registers and load later. */
+ * later elements while the thread computes the first ones. The many warps of a multiprocessor
+ * already overlap loads and arithmetic in this way, so expect little gain. If registers or shared
+ * memory leave space for only a few warps, such loads are what keeps memory busy. KERNEL_MIN allows
+ * 64 registers, since the compiler would otherwise save registers and load later. */
 #include "rows.cuh"
 
 #define ALPHA 1.0f

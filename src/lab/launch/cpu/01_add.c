@@ -1,7 +1,8 @@
 /* 01_add.c - adds 1 to each float, `additions` times, in whole vectors.
  *
- * The sums stay in registers. The loop works on four vectors at a time, because an addition waits
- * for the one before. One call with 1000 additions is the fusion of 1000 calls with one. */
+ * The sums stay in registers. The loop works on four vectors at a time, because each addition to a
+ * vector waits for the addition before. One call with 1000 additions is the fusion of 1000 calls
+ * with one addition. */
 #include "lab/cpu.h"
 
 RUNG(launch_add)

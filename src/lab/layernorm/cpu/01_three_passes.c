@@ -1,7 +1,8 @@
 /* 01_three_passes.c - three passes over each row, one float at a time.
  *
  * The passes compute the mean, the variance, and the result. A row of a few KiB stays in L1, so the
- * second and the third pass do not access memory. But each addition waits for the one before. */
+ * second and the third pass do not access memory. But each addition waits for the addition
+ * before. */
 #include "lab/cpu.h"
 
 RUNG(layernorm_three_passes)

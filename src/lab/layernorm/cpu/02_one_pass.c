@@ -2,8 +2,8 @@
  *
  * Each element updates the mean and the sum of squared deviations of all elements so far. The mean
  * of the squares minus the square of the mean would need one pass as well, but subtracts two nearly
- * equal numbers if the mean is large compared with the deviations. This saves one pass over L1, but
- * costs a division and a chain of four dependent operations for each element. */
+ * equal numbers if the mean is large compared with the deviations. Welford's method saves one pass
+ * over L1, but costs a division and a chain of dependent operations for each element. */
 #include "lab/cpu.h"
 
 RUNG(layernorm_one_pass)

@@ -1,7 +1,8 @@
 /* 04_streaming.c - stores that pass the caches by.
  *
- * A normal store reads the line first if no cache has it. The result of a row is whole lines that
- * are not read soon, so streaming stores write them: 8 bytes move per element instead of 12. */
+ * A normal store reads the line first if no cache has the line. The result of a row fills whole
+ * lines that are not read soon, so streaming stores can write them: 8 bytes move per element
+ * instead of 12. */
 #include "lab/layernorm/cpu/row.h"
 
 RUNG(layernorm_streaming)

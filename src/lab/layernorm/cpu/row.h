@@ -4,8 +4,8 @@
 
 #include "lab/cpu.h"
 
-/* Returns the mean of x and 1 / its standard deviation. Four vectors of sums are independent, so
- * their additions overlap. */
+/* Returns the mean of x; *ret_factor is 1 / sqrt(variance + 1e-5). Four vectors of sums are
+ * independent, so their additions overlap. */
 INLINE float mean_of(const float *x, int64_t n, float *ret_factor)
 {
     vf sum[4] = {{0}}, squares[4] = {{0}};
@@ -27,7 +27,8 @@ INLINE float mean_of(const float *x, int64_t n, float *ret_factor)
     return mean;
 }
 
-/* `streams`: whole vectors are written by streaming stores; the caller calls vf_stream_end. */
+/* With `streams`, whole vectors are written by streaming stores; then the caller calls
+ * vf_stream_end. */
 INLINE void layernorm_row(float *y, const float *x, const float *weight, const float *bias,
                           int64_t n, bool streams)
 {

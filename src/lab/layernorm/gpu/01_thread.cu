@@ -1,9 +1,9 @@
 /* 01_thread.cu - one thread per row, which it reads three times.
  *
  * The loops are those of a CPU: the mean, then the variance, then the result. The lanes of a warp
- * read different rows, so each load of a warp takes 4 bytes from each of 32 sectors that are a row
- * apart: it moves 1 KiB of which 128 bytes are useful, unless L1 keeps the sectors until the next
- * elements are needed. And there are only as many threads as rows. */
+ * read different rows, so each load of a warp takes one element from each of 32 sectors that are a
+ * row apart. For floats, a load moves 1 KiB of which 128 bytes are useful, unless L1 keeps the
+ * sectors until the next elements are needed. And there are only as many threads as rows. */
 #include "rows.cuh"
 
 KERNEL(128) layernorm(ELEMENT *y, const ELEMENT *x, const ELEMENT *weight, i64 rows, i64 columns)

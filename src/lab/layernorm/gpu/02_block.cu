@@ -2,7 +2,8 @@
  *
  * Neighboring lanes read neighboring elements, and 256 threads share the work of a row. A row of
  * a few KiB is still in L1 in the second and third pass, so memory moves little more than it must.
- * But the block waits for loads of one element in each pass, and twice for a sum of all threads. */
+ * But in each pass the block waits for loads of one element per thread, and it waits twice for a
+ * sum over all threads. */
 #include "rows.cuh"
 
 KERNEL(256) layernorm(ELEMENT *y, const ELEMENT *x, const ELEMENT *weight, i64 rows, i64 columns)

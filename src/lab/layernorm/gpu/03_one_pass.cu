@@ -1,10 +1,10 @@
 /* 03_one_pass.cu - mean and variance in one pass, by combining parts.
  *
- * The mean of the squares minus the square of the mean needs one pass as well, but if the mean is
- * large compared with the deviations, it subtracts two nearly equal numbers and leaves their
- * rounding errors. Instead each thread keeps the number, the mean and the sum of squared deviations
- * of the elements that it has read (Welford 1962), and parts a and b are combined (Chan, Golub and
- * LeVeque 1979) by
+ * The mean of the squares minus the square of the mean would need one pass as well. But if the mean
+ * is large compared with the deviations, this subtracts two nearly equal numbers, and little more
+ * than their rounding errors is left. Instead each thread keeps the number, the mean and the sum of
+ * squared deviations of the elements that it has read (Welford 1962). Two parts a and b are
+ * combined (Chan, Golub and LeVeque 1979) by
  *     mean = mean_a + d n_b / n,  squares = squares_a + squares_b + d^2 n_a n_b / n,
  * with d = mean_b - mean_a and n = n_a + n_b. This reads the row twice instead of three times, but
  * needs a division for each element. */

@@ -2,8 +2,8 @@
  *
  * A column of A is now used for all columns of C before the next column of A, so it could stay in a
  * cache; but all of C is read and written once for every column of A. The innermost loop is the
- * same as before, and so is the time, because the data that the innermost loop touches is what
- * counts. */
+ * same as before, and the time is about the same, because the data that the innermost loop touches
+ * decides the time. */
 #include "lab/cpu.h"
 
 RUNG(matmul_kji)

@@ -2,8 +2,8 @@
  *
  * The sum stays in a register, so C is written once and the loop has no store. The row of A is read
  * in order and stays in L1. But B is read down a column: a line of 64 bytes is loaded for each 4
- * bytes, often from L2 or L3. And each addition waits for the one before, which takes about four
- * clock cycles, so this loop would be slow even with all data in L1. */
+ * bytes, often from L2 or L3. And each addition waits for the addition before, which takes about
+ * four clock cycles, so this loop would be slow even with all data in L1. */
 #include "lab/cpu.h"
 
 RUNG(matmul_ijk)

@@ -1,8 +1,8 @@
 /* 04_jik.c - dot products again, but column after column of C.
  *
  * All dot products with one column of B follow each other, so the column could stay in a cache. But
- * it takes one line for each of its numbers, which are 64 KiB for 1024 rows, more than L1 has. The
- * inner loop is the same as before: expect little or no difference. */
+ * each number of the column is on its own line: 1024 rows take 64 KiB, more than most L1 caches
+ * have. The inner loop is the same as before: expect little or no difference. */
 #include "lab/cpu.h"
 
 RUNG(matmul_jik)

@@ -2,8 +2,8 @@
  *
  * All k updates of one row of C follow each other, so the row (4 KiB for 1024 columns) stays in L1.
  * B is read once for each row of C. This is the best of the six loop orders. Each multiplication
- * still costs two loads and a store, and a core can only store once or twice in a clock cycle; this
- * is now the limit, not memory. */
+ * still costs two loads and a store, and a core can store only once or twice in a clock cycle. The
+ * limit is now the number of loads and stores, not memory. */
 #include "lab/cpu.h"
 
 RUNG(matmul_ikj)

@@ -1,11 +1,11 @@
 /* 07_blocked.c - blocks that stay in the caches.
  *
- * The matrices are cut into blocks, and a block is used as often as possible before the next comes.
- * Part of a row of B and of C, 4 KiB each, are in L1. A block of B of 64 rows, 256 KiB, stays in L2
- * while all rows of A use it. A block of C of 4 MiB stays in L3 while k advances. Memory then moves
- * little: each block of B once for 1024 rows of C. The gain is large if the caches below L1 cannot
- * keep up. It is small if this loop, with its two loads and a store for each multiplication, is so
- * slow that the prefetcher always has the next line ready. */
+ * The matrices are cut into blocks, and a block is used as often as possible before the next block
+ * is loaded. 4 KiB of a row of B and 4 KiB of a row of C are in L1. A block of 64 rows of B, 256
+ * KiB, stays in L2 while 1024 rows of A use it. A block of C of 4 MiB stays in L3 while k advances.
+ * Memory then moves little: each block of B once for 1024 rows of C. The gain is large if the
+ * caches below L1 cannot keep up. The gain is small if this loop, with its two loads and a store
+ * for each multiplication, is so slow that the prefetcher always has the next line ready. */
 #include "lab/cpu.h"
 
 enum { L1_COLUMNS = 1024, L2_ROWS = 64, L3_ROWS = 1024 };

@@ -1,11 +1,11 @@
 /* 08_register_tile.c - a tile of C in registers.
  *
- * 3 x 4 sums stay in registers for up to 384 steps of k. A step loads 3 numbers of A and 4 of B and
- * does 12 multiplications with them: 7 loads instead of 24, and no store. 12 sums also keep the
- * adders busy: two adders with a latency of four cycles need 8 additions under way. 4 x 4 sums and
- * their operands would need more than the 16 registers that most processors have. The lines of B
- * that four columns touch (24 KiB for 384 rows) should stay in L1 for the tiles to the right, which
- * use the rest of these lines. */
+ * 3 x 4 sums stay in registers for up to 384 steps of k. A step loads 3 numbers of A and 4 numbers
+ * of B and does 12 multiplications with them: 7 loads instead of 24, and no store. 12 sums also
+ * keep the adders busy: two adders with a latency of four cycles need 8 additions under way. 4 x 4
+ * sums and their operands would need more than the 16 registers that most processors have. The
+ * lines of B that four columns touch (24 KiB for 384 rows) should stay in L1 for the tiles to the
+ * right, which use the rest of these lines. */
 #include "lab/cpu.h"
 
 enum { TALL = 3, WIDE = 4, DEEP = 384 };

@@ -4,8 +4,9 @@
  * A step of k loads two vectors of B and, for each row, one number of A, which is copied to all
  * lanes. With 14 x 32 sums, 16 loads feed 28 FMAs, and loads are no longer the limit. The remaining
  * problem is to keep data in L1. Neighboring rows of a tile are a whole row of the matrix apart.
- * If that distance is a power of two, their lines compete for the same few places of L1 and evict
- * each other before they are used up; and each step of k needs another page of B. */
+ * If this distance is a power of two, the lines of these rows compete for the same few places of L1
+ * and evict each other before all their bytes are used; and if rows are long, each step of k needs
+ * another page of B. */
 #include "lab/matmul/cpu/tile.h"
 
 INLINE void tile(int tall, int wide, float *out, int64_t n, const float *a, int64_t k,

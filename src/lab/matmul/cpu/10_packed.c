@@ -1,11 +1,11 @@
 /* 10_packed.c - packed panels of A and B: the structure of GotoBLAS and BLIS.
  *
- * Before they are used, blocks of A and B are copied in exactly the order in which the register
+ * Before blocks of A and B are used, they are copied in exactly the order in which the register
  * tile will read them (panels.h). Then all reads are in order, every byte of a line is used, lines
  * do not evict each other, and few pages are touched. A block of A stays in L2, a panel of B in L1,
- * the block of B in L3 (blocks.h). The time of the copies grows with the square of the size, that
- * of the multiplications with its cube. K. Goto and R. van de Geijn, "Anatomy of high-performance
- * matrix multiplication", 2008. */
+ * the block of B in L3 (blocks.h). The time of the copies grows with the square of the size, the
+ * time of the multiplications with its cube. Source: K. Goto and R. van de Geijn, "Anatomy of
+ * high-performance matrix multiplication", 2008. */
 #include "lab/matmul/cpu/panels.h"
 
 RUNG(matmul_packed)

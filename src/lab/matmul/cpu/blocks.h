@@ -1,4 +1,4 @@
-/* blocks.h - the sizes of tiles and blocks, for rungs of matmul and their rows. */
+/* blocks.h - the sizes of tiles and blocks, for rungs of matmul and for matmul_cpu.c. */
 #ifndef LAB_MATMUL_CPU_BLOCKS_H
 #define LAB_MATMUL_CPU_BLOCKS_H
 
@@ -19,12 +19,12 @@ enum {
     WIDE_plain = 2
 };
 
-/* A panel of B, DEEP rows of a tile's width, is read again for each tile below: it should stay in
- * L1 (32 or 48 KiB). It has 24 KiB with AVX2 and 48 KiB with AVX-512; L2 delivers the rest fast
- * enough if L1 is too small. A larger DEEP would read and write C less often.
- * A block of A, HIGH rows and DEEP columns, 252 KiB, is read again for each panel of B: it should
- * stay in L2 (512 KiB or more). HIGH is a multiple of every TALL.
- * A block of B, DEEP rows and BROAD columns, 6 MiB, is read again for each block of A: L3. */
+/* A panel of B, DEEP rows of a tile's width, is read again for each tile below the first, so it
+ * should stay in L1 (32 or 48 KiB). The panel has 24 KiB with AVX2 and 48 KiB with AVX-512; if L1
+ * is too small, L2 delivers the rest fast enough. With a larger DEEP, C would be read and written
+ * less often. A block of A, HIGH rows and DEEP columns, 252 KiB, is read again for each panel of B,
+ * so it should stay in L2 (512 KiB or more). HIGH is a multiple of every TALL. A block of B, DEEP
+ * rows and BROAD columns, 6 MiB, is read again for each block of A, so it should stay in L3. */
 enum { DEEP = 384, HIGH = 168, BROAD = 4096 };
 
 /* The columns of the widest tile, and the rows of the highest. */

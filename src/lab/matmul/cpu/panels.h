@@ -4,14 +4,16 @@
 
 #include "lab/matmul/cpu/tile.h"
 
-/* A panel of A: TALL rows and k columns, column after column. Rows that A lacks are zero. */
+/* Copies a panel of A, TALL rows and k columns, to `to`, column after column. Rows of A are `row`
+ * apart; only `rows` rows are left, and the other rows of the panel become zero. */
 INLINE void pack_a(float *to, const float *a, int64_t row, int64_t rows, int64_t k)
 {
     for (int64_t p = 0; p < k; p++)
         for (int i = 0; i < TALL; i++) to[p * TALL + i] = i < rows ? a[i * row + p] : 0;
 }
 
-/* A panel of B: k rows and COLUMNS columns, row after row. Columns that B lacks are zero. */
+/* Copies a panel of B, k rows and COLUMNS columns, to `to`, row after row. Rows of B are `row`
+ * apart; only `columns` columns are left, and the other columns of the panel become zero. */
 INLINE void pack_b(float *to, const float *b, int64_t row, int64_t columns, int64_t k)
 {
     for (int64_t p = 0; p < k; p++)
@@ -25,9 +27,9 @@ INLINE void pack_b(float *to, const float *b, int64_t row, int64_t columns, int6
         }
 }
 
-/* Stores the product of two panels to a tile of C or, with `add`, adds it. At the edges of C only
- * the existing rows and columns are stored. The tile of C is prefetched, since it is needed as soon
- * as the sums are complete. */
+/* Stores the product of two panels to a tile of C or, with `add`, adds the product to the tile. At
+ * the edges of C only the existing rows and columns are stored. The tile of C is prefetched, since
+ * it is needed as soon as the sums are complete. */
 INLINE void micro_kernel(float *out, int64_t row, int64_t rows, int64_t columns, const float *a,
                          const float *b, int64_t k, bool add)
 {

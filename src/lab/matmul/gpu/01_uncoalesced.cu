@@ -2,9 +2,9 @@
  *
  * Each thread multiplies a row of A by a column of B. The threads of a warp have neighboring rows
  * and the same column, so at each step they read 32 elements of A that are a whole row apart: 32
- * sectors of 32 bytes for 128 useful bytes. All threads read the same element of B, which is one
- * sector. Each FMA (multiply and add) waits for two loads, and the sectors of A are served one
- * after the other: expect about 1 % of the speed of the FMA units. */
+ * sectors of 32 bytes, of which each serves one element. All threads read the same element of B,
+ * which is one sector. Each FMA (multiply and add) waits for two loads, and the sectors of A are
+ * served one after the other: expect about 1 % of the speed of the FMA units. */
 #include "device.cuh"
 
 KERNEL(1024) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)

@@ -1,12 +1,12 @@
 /* 03_tiled.cu - tiles of 32 x 32 of A and B in shared memory.
  *
  * A block computes a tile of 32 x 32 of C. Each of its threads loads one element of a tile of A and
- * one of a tile of B, and after a barrier each thread uses 32 elements of each tile. An element
- * that was loaded once serves 32 threads, so L2 delivers a 32nd of the operands of the FMAs.
- * Elements outside of A and B are zero, so that the inner loop needs no condition. The limit is now
- * shared memory: it delivers 128 bytes per clock to a multiprocessor, which are the 32 elements of
- * B for one FMA of a warp, while the FMA units could do four of these FMAs per clock. The elements
- * of A come in addition. */
+ * one element of a tile of B, and after a barrier each thread uses 32 elements of each tile. An
+ * element that was loaded once serves 32 threads, so L2 delivers a 32nd of the operands of the
+ * FMAs. Elements outside of A and B are zero, so that the inner loop needs no condition. The limit
+ * is now shared memory: it delivers 128 bytes per clock to a multiprocessor, which are the 32
+ * elements of B for one FMA of a warp, while the FMA units could do four of these FMAs per clock.
+ * Reading the elements of A takes shared memory even more time. */
 #include "device.cuh"
 
 KERNEL(1024) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)

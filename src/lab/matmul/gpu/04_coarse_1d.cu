@@ -2,10 +2,11 @@
  *
  * The tiles stay 32 x 32, but a block has 32 x 32 / FACTOR threads: thread coarsening. A thread
  * reads an element of B once and uses it for FACTOR sums, which it keeps in registers (a register
- * tile). Without coarsening each FMA of a warp needs 128 bytes of B from shared memory, now 128 /
- * FACTOR. The sums are also independent of each other, so a thread has FACTOR FMAs under way
- * instead of one. The traffic from L2 is as before. Each sum still needs its own element of A,
- * which a larger factor does not reduce, so the gain from one factor to the next shrinks. */
+ * tile). Without coarsening, each FMA of a warp needs 128 bytes of B from shared memory; now it
+ * needs 128 / FACTOR bytes. The sums are also independent of each other, so a thread has FACTOR
+ * FMAs under way instead of one. The traffic from L2 is as before. Each sum still needs its own
+ * element of A, and a larger factor does not reduce these reads, so the gain from one factor to the
+ * next shrinks. */
 #include "device.cuh"
 
 constexpr int ROWS = 32 / FACTOR; /* rows of threads in a block */

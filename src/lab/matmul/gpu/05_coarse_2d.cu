@@ -2,9 +2,9 @@
  *
  * In a register tile of 8 x 8, 8 elements of A and 8 of B from shared memory serve 64 FMAs, while a
  * register tile of 8 x 1 needs 9 elements for 8 FMAs. 256 threads compute a tile of 128 x 128 of C,
- * so each element that comes from L2 serves 128 FMAs instead of 32. The price is registers: 64 of
- * them hold the sums, so only 16 warps fit on a multiprocessor instead of 64. But the 64
- * independent FMAs of a thread hide their own latency. The columns of a thread are 16 apart, so
+ * so each element that comes from L2 serves 128 FMAs instead of 32. The price is registers: 64
+ * registers of a thread hold sums, so only 16 warps fit on a multiprocessor instead of 64. But the
+ * 64 independent FMAs of a thread hide their own latency. The columns of a thread are 16 apart, so
  * that neighboring threads read neighboring words of shared memory, without bank conflicts. */
 #include "device.cuh"
 

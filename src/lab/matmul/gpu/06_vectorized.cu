@@ -1,12 +1,13 @@
 /* 06_vectorized.cu - four elements per access, of memory and of shared memory.
  *
  * In addition to 512 FMAs for each tile, a thread of the rung before executes about 180 other
- * instructions, half of them loads and stores of 4 bytes. An access of 16 bytes replaces four of
- * them, if the elements that a thread needs are neighbors. So its columns are two groups of four,
- * 64 apart, and the tile of A is transposed when it is written to shared memory, so that four rows
- * at one k are 16 bytes. The rows of this tile are 132 words apart and not 128; otherwise the
- * threads of a warp, which hold two groups of four k, would store to the same banks. If rows of A
- * or B are not multiples of four elements long, all elements are loaded one at a time. */
+ * instructions, half of them loads and stores of 4 bytes. An access of 16 bytes replaces four
+ * accesses of 4 bytes if the elements that a thread needs are neighbors. So the columns of a
+ * thread are two groups of four, 64 apart, and the tile of A is transposed when it is written to
+ * shared memory, so that four rows at one k are 16 neighboring bytes. The rows of this tile are
+ * 132 words apart and not 128; otherwise the threads of a warp, which hold two groups of four k,
+ * would store to the same banks. If rows of A or B are not multiples of four elements long, all
+ * elements are loaded one at a time. */
 #include "device.cuh"
 
 KERNEL_MIN(256, 2) matmul(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m, i64 n, i64 k)

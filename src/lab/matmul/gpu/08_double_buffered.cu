@@ -1,20 +1,21 @@
 /* 08_double_buffered.cu - copies and shared loads run ahead of the FMAs that need them.
  *
- * There are two buffers for the tiles: while one is used, cp.async fills the other, without
+ * There are two buffers for the tiles: while one buffer is used, cp.async fills the other, without
  * registers and without waiting. The copy transposes A, since each thread chooses where its 4 bytes
  * go. Fragments (the 24 elements that a thread needs at one k) are double-buffered in registers. So
- * there is one barrier for 8 steps of k, and nothing waits for memory. With that, 8 warps suffice,
- * and each thread may use 255 registers.
+ * there is only one barrier for 8 steps of k, and no FMA waits for memory. Then 8 warps on a
+ * multiprocessor suffice, and each thread may use 255 registers.
  *
- * Expect the speed of cuBLAS. The limit is that registers must deliver three operands for each
- * FMA: registers are in two banks, odd and even, and each bank delivers about one operand per
- * clock. An operand that the previous FMA used too costs nothing, so the FMAs of a row of sums go
- * through its columns to the right, and those of the next row go to the left. load_shared_16 keeps
- * the compiler from moving loads up; that would keep more registers in use and leave it no choice
- * of their banks.
+ * Expect the speed of cuBLAS. The limit is that registers must deliver three operands for each FMA:
+ * registers are in two banks, odd and even, and each bank delivers about one operand per clock. An
+ * operand that the previous FMA used too costs nothing, so the FMAs of a row of sums go through the
+ * columns to the right, and the FMAs of the next row go back to the left. load_shared_16 keeps the
+ * compiler from moving loads up: then more registers would be in use, and the compiler could not
+ * choose their banks well.
  *
- * Any shape works: rows and columns beyond the edge are computed from those at the edge and not
- * stored. If k is not a multiple of 8, the first tile is the partial one, filled up with zeros. */
+ * Any shape works: rows and columns beyond the edge are computed from the rows and columns at the
+ * edge and not stored. If k is not a multiple of 8, the first tile is the partial one, filled up
+ * with zeros. */
 #include "mma.cuh"
 
 struct tiles {
@@ -34,8 +35,8 @@ KERNEL_MIN(256, 1) matmul(float *c, const float *a, const float *b, i64 m, i64 n
     int rows = (int)min(m - row, 128ll), columns = (int)min(n - column, 256ll);
     int left = (int)((k + 7) / 8), depth = (int)(k - (i64)(left - 1) * 8); /* of the first tile */
 
-    /* Of the next tile, this thread copies column t % 8 of the rows t / 8 + 32 i of A, and the
-     * columns t % 128 + 128 j of the rows t / 128 + 2 i of B. */
+    /* Thread t copies, from the next tile of A, column t % 8 of the rows t / 8 + 32 i and, from the
+     * next tile of B, columns t % 128 + 128 j of the rows t / 128 + 2 i. */
     const float *from_a = a + row * k + t % 8, *from_b[2];
     UNROLL for (int j = 0; j < 2; j++)
         from_b[j] = b + t / 128 * n + column + min(t % 128 + 128 * j, columns - 1);

@@ -5,11 +5,11 @@
  * operations; an FMA of a warp does 64. Arithmetic costs little now; loading its operands is the
  * cost. A register takes two elements that follow each other along k. In A they are neighbors in
  * memory; in B (k,n) they are in two rows, which the block interleaves while it fills the tile. In
- * tf32 a register has one element, an mma takes 8 along k, and B is (n,k), so it is read like A.
- * The tiles are plain arrays of 32-bit words. Lane 4g + q reads word q of row g; rows are 16 or 128
- * words apart, so the lanes of a warp use only 8 of the 32 banks, and each load takes four times as
- * long. Besides, a block never loads and multiplies at the same time. Expect an eighth of
- * cuBLASLt's speed, which is still more than CUDA cores reach in float. */
+ * tf32 a register has one element, an mma takes 8 elements along k, and B is (n,k), so B is read
+ * like A. The tiles are plain arrays of 32-bit words. Lane 4g + q reads word q of row g; rows are
+ * 16 or 128 words apart, so the lanes of a warp use only 8 of the 32 banks, and each load takes
+ * four times as long. Besides, a block never loads and multiplies at the same time. Expect an
+ * eighth of cuBLASLt's speed, which is still more than CUDA cores reach in float. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -48,7 +48,7 @@ DEVICE void load_rows(u32 (*tile)[WORDS], const ELEMENT *from, i64 pitch, int ro
         *(uint4 *)&tile[r0 + r][4 * c] =
             load_chunk<WHOLE>(p + r * pitch, c * EACH, r0 + r < rows ? columns : 0).all;
 }
-/* The same for B (k,n) in bf16: word [w][column] has the elements of rows 2w and 2w + 1. */
+/* Fills a tile of B (k,n) in bf16: word [w][column] has the elements of rows 2w and 2w + 1. */
 template <bool WHOLE>
 DEVICE void load_pairs(u32 (*tile)[COLUMNS], const ELEMENT *from, i64 pitch, int rows, int columns)
 {
@@ -73,7 +73,7 @@ DEVICE u32 rounded(u32 a)
 {
     return TENSOR_FLOAT ? cvt_tf32(__uint_as_float(a)) : a;
 }
-/* Two neighbors in a row of C, at an even column. */
+/* Stores two neighbors in a row of C, the first at an even column. */
 DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
 {
     if (n % 2 == 0 && column < n) store<2>(row + column, floats<2>{{x, y}});

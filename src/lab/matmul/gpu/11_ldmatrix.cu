@@ -2,15 +2,14 @@
  *
  * ldmatrix loads four 8 x 8 blocks of bf16 and distributes them over the registers of a warp in the
  * layout of mma.sync: each lane passes the address of one row of a block, 16 bytes, and gets four
- * registers. It replaces four 32-bit loads. Its transposed form reads B (k,n), since it pairs
- * elements of two rows. To ldmatrix, a tf32 element is a pair of bf16, and a transposition would
- * separate its halves, so B is (n,k) in tf32.
- * A block is read without conflicts if its 8 rows lie in different banks. In a plain tile, whose
- * rows are 64 or 256 bytes apart, 4 or 8 rows are in the same banks. So the chunks of 16 bytes of a
- * row are permuted: swizzle() XORs the number of the chunk with bits of the number of the row.
- * Stores of whole rows remain free of conflicts.
- * ldmatrix alone gains nothing, as it waits for the same banks; with the swizzle the kernel is more
- * than 1.5 times as fast. */
+ * registers. One ldmatrix replaces four 32-bit loads. The transposed form of ldmatrix reads B
+ * (k,n), since this form puts elements of two rows into a register. To ldmatrix, a tf32 element is
+ * a pair of bf16, and a transposition would separate its halves, so B is (n,k) in tf32. A block is
+ * read without conflicts if its 8 rows lie in different banks. In a plain tile, whose rows are 64
+ * or 256 bytes apart, 4 or 8 rows are in the same banks. So the chunks of 16 bytes of a row are
+ * permuted: swizzle() XORs the number of the chunk with bits of the number of the row. Stores of
+ * whole rows remain free of conflicts. ldmatrix alone gains nothing, as it waits for the same
+ * banks; with the swizzle the kernel is more than 1.5 times as fast. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -38,7 +37,8 @@ DEVICE uint4 load_chunk(const ELEMENT *row, int first, int end)
     }
     return r.all;
 }
-/* Copies a tile of a matrix with `rows` and `columns` from `from` on; beyond them it is zero. */
+/* Copies a tile. The matrix has `rows` and `columns` from `from` on; beyond these the tile is
+ * zero. */
 template <bool WHOLE, int TILE_ROWS, int TILE_CHUNKS>
 DEVICE void copy_tile(u8 *to, const ELEMENT *from, i64 pitch, int rows, int columns)
 {
@@ -96,7 +96,7 @@ DEVICE void multiply_tile(float (&sum)[4][4][4], u32 a, u32 b)
                 multiply(sum[i][j], left[i], right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]);
     }
 }
-/* Two neighbors in a row of C, at an even column. */
+/* Stores two neighbors in a row of C, the first at an even column. */
 DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
 {
     if (n % 2 == 0 && column < n) store<2>(row + column, floats<2>{{x, y}});

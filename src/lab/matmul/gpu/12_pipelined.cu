@@ -5,12 +5,12 @@
  * the copies of tiles ahead of time. Shared memory holds STAGES tiles: one is multiplied while the
  * others are copied. With two stages, the latency of memory must fit into the time of multiplying
  * one tile; with four stages, into the time of three tiles.
- * One barrier per tile suffices. After it the tile has arrived for all warps, and no warp reads the
- * previous tile any more, so the next copy can replace it. Each iteration commits one group of
- * copies, even an empty one at the end, so the wait is always for "all but the last STAGES - 2
- * groups".
+ * One barrier per tile suffices. After the barrier the tile has arrived for all warps, and no warp
+ * reads the previous tile any more, so the next copy can replace the previous tile. Each iteration
+ * commits one group of copies, at the end an empty group, so each wait is for "all but the last
+ * STAGES - 2 groups".
  * The limit is now shared memory: to keep mma.sync busy on an H100, warps with 64 x 32 sums would
- * need 170 bytes of it per clock and multiprocessor, and it delivers 128. */
+ * need 170 bytes per clock and multiprocessor, and shared memory delivers 128. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -102,7 +102,7 @@ DEVICE void multiply_tile(float (&sum)[4][4][4], u32 a, u32 b)
                 multiply(sum[i][j], left[i], right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]);
     }
 }
-/* Two neighbors in a row of C, at an even column. */
+/* Stores two neighbors in a row of C, the first at an even column. */
 DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
 {
     if (n % 2 == 0 && column < n) store<2>(row + column, floats<2>{{x, y}});
@@ -138,7 +138,7 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, i64 m
     for (int tile = 0; tile < STAGES - 1; tile++) copy(tile);
     for (int tile = 0; tile < tiles; tile++) {
         cp_async_wait<STAGES - 2>(); /* this thread's copies of this tile have arrived */
-        __syncthreads();             /* all copies have, and the previous tile may be replaced */
+        __syncthreads();             /* all threads have waited; the previous tile is free */
         copy(tile + STAGES - 1);
         int stage = tile % STAGES * STAGE_BYTES;
         multiply_tile(sum, in_a + stage, in_b + stage);

@@ -1,18 +1,18 @@
 /* 13_warp_tiles.cu - larger tiles: 64 x 64 sums in a warp, 256 x 128 in a block.
  *
- * A warp that multiplies 64 x 16 by 16 x 32 loads 3 KB for 64 Ki operations; with 64 x 64 sums it
- * loads 4 KB for 128 Ki. To keep mma.sync busy, shared memory must now deliver 117 bytes per clock,
- * and it can deliver 128. The sums take 128 of the 255 registers of a thread, so only one block
- * fits on a multiprocessor, and no other block can fill its waiting times. So the block overlaps
- * its own work: while the tensor cores use one set of operands, the next set is loaded into other
- * registers, also from the next tile. Tiles are twice as deep, for half as many barriers. A load of
- * operands cannot overtake a copy into shared memory, so copies must not delay it: their addresses
- * take few instructions (out-of-bounds addresses are clamped, not branched around), and each step
- * starts a quarter of the copies. Blocks that run at the same time should share rows of A and
- * columns of B, which then come from L2. So blocks are numbered down 8 tiles, then to the right,
- * until a band of 8 tile rows is done. This is about the limit of mma.sync: on an H100 it reaches
- * two thirds of the tensor cores' rate, and only wgmma reaches more. Expect 59 % of cuBLASLt's
- * speed there. */
+ * A warp that multiplies 64 x 16 by 16 x 32 loads 3 KiB for 64 Ki operations; with 64 x 64 sums it
+ * loads 4 KiB for 128 Ki operations. To keep mma.sync busy, shared memory must now deliver 117
+ * bytes per clock, and it can deliver 128. The sums take 128 of the 255 registers of a thread, so
+ * only one block fits on a multiprocessor, and no other block can fill its waiting times. So the
+ * block overlaps its own work: while the tensor cores use one set of operands, the next set is
+ * loaded into other registers, also from the next tile. Tiles are twice as deep, for half as many
+ * barriers. A load of operands cannot overtake a copy into shared memory, so the copies must not
+ * delay the loads: their addresses take few instructions (out-of-bounds addresses are clamped, not
+ * branched around), and each step starts a quarter of the copies. Blocks that run at the same time
+ * should share rows of A and columns of B, which then come from L2. So blocks are numbered down 8
+ * tiles, then to the right, until a band of 8 tile rows is done. This is about the limit of
+ * mma.sync: on an H100 it reaches two thirds of the tensor cores' rate, and only wgmma reaches
+ * more. Expect 59 % of cuBLASLt's speed there. */
 #include "mma.cuh"
 
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
@@ -111,7 +111,7 @@ DEVICE void multiply(float (&sum)[4][8][4], fragments &f)
                 mma_m16n8k16(sum[i][j], f.a[i], b0, b1);
         }
 }
-/* Two neighbors in a row of C, at an even column. */
+/* Stores two neighbors in a row of C, the first at an even column. */
 DEVICE void store_two(ELEMENT *row, i64 column, i64 n, float x, float y)
 {
     if (n % 2 == 0 && column < n) store<2>(row + column, floats<2>{{x, y}});
@@ -158,7 +158,7 @@ DEVICE void multiply_tiles(ELEMENT *c, const ELEMENT *a, const ELEMENT *b, int m
                 free = stage;
                 stage = stage < LAST_STAGE ? stage + STAGE_BYTES : 0;
                 cp_async_wait<STAGES - 2>(); /* this thread's copies of the next tile arrived */
-                __syncthreads();             /* all copies did, and this tile may be replaced */
+                __syncthreads();             /* all threads have waited; the last tile is free */
             }
             load_fragments(f[(step + 1) % 2], in_a, in_b, stage, (step + 1) % STEPS);
             copy(tile + STAGES - 1 + last, free, (step + 1) % STEPS);

@@ -10,8 +10,8 @@
  * zero.
  *
  * Nothing overlaps in a block: it loads a tile, waits, multiplies and waits. Other blocks on the
- * same multiprocessor fill the gaps. A tile of 128 x 128 needs half as many bytes per FLOP as one
- * of 64 x 64. */
+ * same multiprocessor fill the gaps. A tile of 128 x 128 needs half as many bytes per FLOP as a
+ * tile of 64 x 64. */
 #include "hopper.cuh"
 
 enum {

@@ -1,15 +1,16 @@
 /* 21_producer.cu - one warp loads, a warpgroup multiplies, and a ring of stages is between them.
  *
- * The loads run ahead of the wgmma. Shared memory holds five stages here, each with the tiles
- * of A and B for 64 of k. The producer, a single thread, fills one stage after the other, and the
- * consumer, a warpgroup, multiplies them in the same order. Each stage has two barriers: a phase of
- * `full` ends when all bytes have arrived, a phase of `empty` when the consumer has read them. A
- * thread that waits needs to know only the parity of the phase, since neither side can be more than
- * one round of the ring ahead of the other.
+ * The loads run ahead of the wgmma. Shared memory holds five stages here, each with the tiles of A
+ * and B for 64 of k. The producer, a single thread, fills one stage after the other, and the
+ * consumer, a warpgroup, multiplies the stages in the same order. Each stage has two barriers: a
+ * phase of `full` ends when all bytes have arrived, a phase of `empty` when the consumer has read
+ * these bytes. A thread that waits needs to know only the parity of the phase, since neither side
+ * can be more than one round of the ring ahead of the other.
  *
  * Now the tensor cores are idle only while the warpgroup waits for one group of wgmma and issues
  * the next. One thread of the 128 signals that a stage is empty: each arrival on a barrier is an
- * atomic operation on shared memory, and 128 of them for each stage cost up to a tenth. */
+ * atomic operation on shared memory, and 128 arrivals for each stage would cost up to a tenth of
+ * the speed. */
 #include "hopper.cuh"
 
 enum {

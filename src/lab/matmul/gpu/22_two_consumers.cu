@@ -1,16 +1,16 @@
 /* 22_two_consumers.cu - two warpgroups multiply, and take registers from the one that loads.
  *
- * A tile of 128 x 256 needs a quarter fewer bytes per FLOP than one of 128 x 128. But one warpgroup
- * would need 256 sums per thread, and a thread has at most 255 registers. So two consumers share
- * the tile: each has 64 rows, and both read the same columns of B. While one consumer waits for its
- * wgmma, the wgmma of the other keep the tensor cores busy.
+ * A tile of 128 x 256 needs a quarter fewer bytes per FLOP than a tile of 128 x 128. But one
+ * warpgroup would need 256 sums per thread, and a thread has at most 255 registers. So two
+ * consumers share the tile: each has 64 rows, and both read the same columns of B. While one
+ * consumer waits for its wgmma, the wgmma of the other keep the tensor cores busy.
  *
  * All threads of a block start with the same number of registers: 65536 / 384, in steps of 8, are
  * 168. setmaxnreg changes this for whole warpgroups: the producer keeps 24, the consumers get 240.
  *
  * In TF32 an element has 4 bytes, so a row of 128 bytes has 32 elements along k, and a wgmma takes
- * 8 of them. wgmma reads TF32 operands along k only, so B is (n,k) here. TMA rounds floats to TF32
- * while it copies them; wgmma alone would truncate them. */
+ * 8 of these elements. wgmma reads TF32 operands along k only, so B is (n,k) here. TMA rounds
+ * floats to TF32 while it copies them; wgmma alone would truncate them. */
 #include "hopper.cuh"
 
 enum {
@@ -55,7 +55,7 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* Multiplies 64 rows of A, at a, by all columns of B. The next elements along k are 32 bytes
+/* Multiplies 64 rows of A, at `a`, by all columns of B, at `b`. The next step of k is 32 bytes
  * further in a row or, in B (k,n), 16 rows further. A descriptor counts in units of 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {

@@ -1,7 +1,7 @@
 /* 23_persistent.cu - as many blocks as multiprocessors; each computes one tile after the other.
  *
  * When a block ends, the next one on its multiprocessor begins with empty stages and waits for
- * memory. A block that stays can load the next tile while the sums of this one are stored.
+ * memory. A block that stays can load the next tile while it stores the sums of the current tile.
  *
  * A block also chooses the order of its tiles. At any time an H100 computes 132 tiles. If they are
  * one row of tiles, they need the A of 1 row of tiles and the B of 132 columns of tiles. If they
@@ -41,7 +41,7 @@ DEVICE void load_stage(u32 a, u32 full, const tensor_map *a_map, const tensor_ma
 #endif
 }
 
-/* The number of tiles of C in both directions, and the steps of k; the position of a tile in C. */
+/* C has `down` x `across` tiles, and k has `steps` steps. A position is that of a tile in C. */
 struct tiles {
     int down, across, steps;
 };
@@ -74,7 +74,7 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* Multiplies 64 rows of A, at a, by all columns of B. The next elements along k are 32 bytes
+/* Multiplies 64 rows of A, at `a`, by all columns of B, at `b`. The next step of k is 32 bytes
  * further in a row or, in B (k,n), 16 rows further. A descriptor counts in units of 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {

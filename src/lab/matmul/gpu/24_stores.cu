@@ -9,7 +9,7 @@
  *
  * Two synchronizations are needed. Before a lane starts the copy, the writes of all lanes must be
  * visible to TMA: each lane calls fence_async, then __syncwarp. Before a panel is written again,
- * TMA must have read it: the lane that started the copy waits for this, then all call
+ * TMA must have read it: the lane that started the copy waits for this, then all lanes call
  * __syncwarp. */
 #include "hopper.cuh"
 
@@ -45,7 +45,7 @@ DEVICE void load_stage(u32 a, u32 full, const tensor_map *a_map, const tensor_ma
 #endif
 }
 
-/* The number of tiles of C in both directions, and the steps of k; the position of a tile in C. */
+/* C has `down` x `across` tiles, and k has `steps` steps. A position is that of a tile in C. */
 struct tiles {
     int down, across, steps;
 };
@@ -78,7 +78,7 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* Multiplies 64 rows of A, at a, by all columns of B. The next elements along k are 32 bytes
+/* Multiplies 64 rows of A, at `a`, by all columns of B, at `b`. The next step of k is 32 bytes
  * further in a row or, in B (k,n), 16 rows further. A descriptor counts in units of 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {
@@ -188,6 +188,6 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
             multiply(sum, shared, p, consumer, t.steps);
             store_sums(&c_map, panels, sum, at.row + (warp - 4) * 16, at.column);
         }
-        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* shared memory must outlive it */
+        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* before shared memory is freed */
     }
 }

@@ -1,17 +1,17 @@
 /* 25_padded.cu - for any size: rows that TMA reads slowly, or not at all, are copied first.
  *
- * TMA needs rows that begin at multiples of 16 bytes. If they do not begin at multiples of 32, then
- * 128 bytes of a row are in five sectors of L2 instead of four, and TMA requests each sector
+ * TMA needs rows that begin at multiples of 16 bytes. If rows do not begin at multiples of 32
+ * bytes, 128 bytes of a row are in five sectors of L2 instead of four, and TMA requests each sector
  * separately; a matmul with such operands takes up to 1.7 times as long. Copying the operands costs
- * less: n^2 elements for n^3 multiplications. So matmul_pad, which is launched before, copies these
- * operands to scratch, with rows that begin at multiples of 128 bytes. The tensor map of a copy has
- * as many columns as the matrix, so TMA returns zeros beyond them, whatever the copy contains
- * there.
+ * less: n^2 elements for n^3 multiplications. So the kernel matmul_pad, which is launched before
+ * the matmul, copies such operands to scratch, with rows that begin at multiples of 128 bytes. The
+ * tensor map of a copy has as many columns as the matrix, so beyond these TMA returns zeros,
+ * whatever the copy contains there.
  *
- * C is not copied: if TMA cannot store its rows, threads do. The layout of the sums in a warp's
- * registers is 8 columns of 8 rows at a time. Storing these directly, a few bytes of each row,
- * would take longer than all of the wgmma, so threads store from the panels: 32 neighbors of a row
- * at a time. */
+ * C is not copied: if TMA cannot store the rows of C, threads store them. The layout of the sums in
+ * a warp's registers is 8 columns of 8 rows at a time. Storing these directly, a few bytes of each
+ * row, would take longer than all of the wgmma, so threads store from the panels: 32 neighbors of
+ * a row at a time. */
 #include "hopper.cuh"
 
 enum {
@@ -26,13 +26,13 @@ enum {
 };
 
 /* --- the copy --- */
-/* The rows to copy, at multiples of 128 bytes; none if all rows begin at multiples of 32 bytes. */
+/* The number of rows to copy: all rows, or 0 if they begin at multiples of 32 bytes. */
 DEVICE int copied_rows(i64 rows, i64 columns)
 {
     return columns * sizeof(ELEMENT) % 32 ? (int)rows : 0;
 }
 
-/* Bytes `bytes` ... `bytes` + 15 of two consecutive words of 16 bytes; `bytes` is 0 ... 14. */
+/* The 16 bytes that begin at byte `bytes` (0 ... 14) of two consecutive words of 16 bytes. */
 DEVICE uint4 shifted(uint4 low, uint4 high, int bytes)
 {
     u32 w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
@@ -113,7 +113,7 @@ DEVICE void load_stage(u32 a, u32 full, const tensor_map *a_map, const tensor_ma
 #endif
 }
 
-/* The number of tiles of C in both directions, and the steps of k; the position of a tile in C. */
+/* C has `down` x `across` tiles, and k has `steps` steps. A position is that of a tile in C. */
 struct tiles {
     int down, across, steps;
 };
@@ -146,7 +146,7 @@ DEVICE void produce(u32 shared, const tensor_map *a_map, const tensor_map *b_map
     }
 }
 
-/* Multiplies 64 rows of A, at a, by all columns of B. The next elements along k are 32 bytes
+/* Multiplies 64 rows of A, at `a`, by all columns of B, at `b`. The next step of k is 32 bytes
  * further in a row or, in B (k,n), 16 rows further. A descriptor counts in units of 16 bytes. */
 DEVICE void multiply_stage(float (&sum)[COLUMNS / 2], u32 a, u32 b, bool first)
 {
@@ -220,7 +220,7 @@ DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[C
     }
 }
 
-/* The same without TMA, for a C whose rows TMA cannot store. */
+/* Like store_sums, but threads store the panels, for a C whose rows TMA cannot store. */
 DEVICE void store_rows(ELEMENT *c, u8 *panels, const float (&sum)[COLUMNS / 2], int row, int column,
                        int m, int n)
 {
@@ -283,6 +283,6 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
             else
                 store_sums(&c_map, panels, sum, at.row, at.column);
         }
-        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* shared memory must outlive it */
+        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* before shared memory is freed */
     }
 }

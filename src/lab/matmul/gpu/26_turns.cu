@@ -3,16 +3,17 @@
  * Consumers that share a tile finish it together, and nothing is multiplied until both have rounded
  * their sums and written them to shared memory. The shorter k is, the larger is this part of the
  * time. Here each consumer computes a whole tile of 128 x 192, with 192 sums in each thread, and
- * they take turns. The consumer that multiplies has the tensor cores for itself, so it issues the
- * next group of wgmma before it waits for the previous group.
+ * the two consumers take turns. The consumer that multiplies has the tensor cores for itself, so it
+ * issues the next group of wgmma before it waits for the previous group.
  *
- * A consumer skips the stages of the other's tile. It must not wait for a stage too early, because
- * the parity of a barrier does not distinguish a phase from the one two rounds before. So it first
- * waits for its turn, which the other consumer signals when it has issued its last wgmma.
+ * A consumer skips the stages of the other consumer's tile. It must not wait for a stage too early,
+ * because the parity of a barrier does not distinguish a phase from the phase two rounds before. So
+ * a consumer first waits for its turn, which the other consumer signals when it has issued its last
+ * wgmma.
  *
  * The tile also suits other sizes. For 3000 x 5000, 648 tiles of 128 x 192 fill 4.9 of 5 rounds of
- * 132 multiprocessors, and 480 tiles of 128 x 256 fill 3.6 of 4. For 4096 x 4096 they fill 5.3 of 6
- * and 3.9 of 4. */
+ * 132 multiprocessors, and 480 tiles of 128 x 256 fill 3.6 of 4 rounds. For 4096 x 4096 these tiles
+ * fill 5.3 of 6 and 3.9 of 4 rounds, so there the larger tile is better. */
 #include "hopper.cuh"
 
 enum {
@@ -27,13 +28,13 @@ enum {
 };
 
 /* --- the copy --- */
-/* The rows to copy, at multiples of 128 bytes; none if all rows begin at multiples of 32 bytes. */
+/* The number of rows to copy: all rows, or 0 if they begin at multiples of 32 bytes. */
 DEVICE int copied_rows(i64 rows, i64 columns)
 {
     return columns * sizeof(ELEMENT) % 32 ? (int)rows : 0;
 }
 
-/* Bytes `bytes` ... `bytes` + 15 of two consecutive words of 16 bytes; `bytes` is 0 ... 14. */
+/* The 16 bytes that begin at byte `bytes` (0 ... 14) of two consecutive words of 16 bytes. */
 DEVICE uint4 shifted(uint4 low, uint4 high, int bytes)
 {
     u32 w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
@@ -115,7 +116,7 @@ DEVICE void load_stage(u32 a, u32 full, const tensor_map *a_map, const tensor_ma
         tma_load(b + i * PANEL, b_map, full, column + 64 * i, k, 0, 0, 0);
 }
 
-/* The number of tiles of C in both directions, and the steps of k; the position of a tile in C. */
+/* C has `down` x `across` tiles, and k has `steps` steps. A position is that of a tile in C. */
 struct tiles {
     int down, across, steps;
 };
@@ -212,8 +213,8 @@ DEVICE void store_sums(const tensor_map *c_map, u8 *panels, const float (&sum)[C
     }
 }
 
-/* The same without TMA, for a C whose rows TMA cannot store, or stores slowly because 128 bytes of
- * a row lie in two lines of L2 and TMA writes each part separately. */
+/* Like store_sums, but threads store the panels, for a C whose rows TMA cannot store, or stores
+ * slowly because 128 bytes of a row lie in two lines of L2 and TMA writes each part separately. */
 template <typename WORD>
 DEVICE void store_rows(ELEMENT *c, u8 *panels, const float (&sum)[COLUMNS / 2], int row, int column,
                        int m, int n)
@@ -285,6 +286,6 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
                     store_rows<ELEMENT>(c, panels, sum[half], row, at.column, (int)m, (int)n);
             }
         }
-        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* shared memory must outlive it */
+        if (threadIdx.x % WARP == 0) tma_store_wait_read<0>(); /* before shared memory is freed */
     }
 }

@@ -1,6 +1,7 @@
 /* 05_clock.c - a chain of additions, each of which takes one clock of the processor.
  *
- * Its time gives the current clock rate of the processor, which the system may not report. */
+ * The time of the chain gives the current clock rate of the processor, which the system may not
+ * report. */
 #include "lab/cpu.h"
 
 RUNG(memory_clock)

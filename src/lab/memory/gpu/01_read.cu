@@ -1,11 +1,11 @@
 /* 01_read.cu - each SM reads its part of the working set again and again, 16 bytes per lane.
  *
- * Each SM runs a block of 1024 threads, with four loads under way in each thread. These are 64 KiB
- * per SM, more than bandwidth times latency of any level. A set that fits into L1 is served by L1,
- * larger sets by L2 or memory. With PAST_L1 the loads bypass L1, so a set that all blocks share is
- * served by L2 alone. Then each block begins at another place of the set; otherwise L2 could serve
- * several SMs with one load of a line.
- * The sum is exact, so the host can check it. */
+ * Each SM runs a block of 1024 threads, with four loads in flight in each thread. These are 64 KiB
+ * per SM, more than bandwidth times latency of any level. A working set that fits into L1 is served
+ * by L1, a larger set by L2 or memory. With PAST_L1 the loads bypass L1, so a set that all blocks
+ * share is served by L2 alone. With PAST_L1 each block also begins at another place of the set;
+ * otherwise L2 could serve several SMs with one load of a line. The sum is exact, so the host can
+ * check it. */
 #include "device.cuh"
 
 #define TIMES 4
@@ -19,7 +19,8 @@ DEVICE uint4 load_16(const uint4 *p)
 #endif
 }
 
-/* Block b reads n words of 16 bytes at from + b * stride; each thread makes `steps` loads. */
+/* Block b reads n words of 16 bytes at from + b * stride again and again; each thread makes `steps`
+ * loads. */
 KERNEL(1024) memory_read(u32 *sum, u64 *clocks, const uint4 *from, i64 n, i64 stride, i64 steps)
 {
     __shared__ u32 part[WARP];

@@ -5,7 +5,7 @@
 #include "device.cuh"
 
 #define TIMES 4
-#define WORDS 2048 /* of 16 bytes */
+#define WORDS 2048 /* words of 16 bytes */
 #define LINKS 1024
 
 /* Copies n words of `from` to shared memory; then each thread makes `steps` loads of 16 bytes. */
@@ -51,7 +51,7 @@ DEVICE u64 global_ns()
 }
 
 /* Follows the chain next[0 ... LINKS - 1] from element 0. out: the element after `steps` steps, and
- * the clocks and nanoseconds that they took. */
+ * the clocks and nanoseconds that the steps took. */
 KERNEL(32) memory_shared_chase(u64 *out, const u32 *next, i64 steps)
 {
     __shared__ u32 link[LINKS];

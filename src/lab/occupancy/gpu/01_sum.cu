@@ -1,10 +1,10 @@
 /* 01_sum.cu - a sum with one load under way in each thread, and registers that are only occupied.
  *
- * A thread waits for its 16 bytes before it loads the next, so an SM has 512 bytes under way for
+ * A thread waits for its 16 bytes before it loads the next, so an SM has 512 bytes in flight for
  * each warp that it holds, and memory is busy only with enough warps. KEPT words occupy as many
  * registers of each thread during the loop: they are loaded before the loop and used after it. The
- * branch in the loop, which is never taken, keeps the compiler from loading them later. The launch
- * allocates shared memory, which the kernel does not use. */
+ * branch in the loop, which is hardly ever taken, keeps the compiler from loading the words later.
+ * The launch may allocate shared memory, which the kernel does not use. */
 #include "device.cuh"
 
 KERNEL(128) occupancy(u32 *sum, const uint4 *from, i64 n)

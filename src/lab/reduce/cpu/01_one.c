@@ -1,8 +1,8 @@
 /* 01_one.c - one sum, one addition after the other.
  *
- * Each addition needs the result of the one before and takes about four clock cycles: the loop is
- * bound by that latency, not by memory and not by the number of adders. The compiler may not change
- * the order of the additions, because another order rounds differently. */
+ * Each addition needs the result of the addition before and takes about four clock cycles: the loop
+ * is bound by this latency, not by memory and not by the number of adders. The compiler may not
+ * change the order of the additions, because another order rounds differently. */
 #include "lab/cpu.h"
 
 RUNG(reduce_one)

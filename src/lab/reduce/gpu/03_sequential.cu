@@ -2,7 +2,7 @@
  *
  * In step s (128, 64 ... 1) threads t = 0 ... s - 1 add element t + s to element t. The threads
  * that work are neighbors, so whole warps become idle from the first step on, and no warp diverges
- * until only one is left. There are as many loads, additions and barriers as before. */
+ * until only one warp still works. There are as many loads, additions and barriers as before. */
 #include "device.cuh"
 
 #define CHUNKS 16

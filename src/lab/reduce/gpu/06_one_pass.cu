@@ -1,9 +1,10 @@
 /* 06_one_pass.cu - the last block adds the sums of the blocks, in a fixed order.
  *
  * Atomic additions come in any order, so the last digits of the sum differ from run to run. Here
- * each block stores its sum and increments a counter. The block that increments it last knows that
- * all others are done, and adds their sums in the order of their numbers. So every run gives the
- * same bits, nothing has to be set to zero before a call, and one kernel launch still suffices. */
+ * each block stores its sum and increments a counter. The block that increments the counter last
+ * knows that all blocks have stored their sums, and adds the sums in the order of the blocks. So
+ * every run gives the same bits, nothing has to be set to zero before a call, and one kernel launch
+ * still suffices. */
 #include "device.cuh"
 
 #define TIMES 4

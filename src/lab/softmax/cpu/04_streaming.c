@@ -1,8 +1,8 @@
 /* 04_streaming.c - stores that pass the caches by.
  *
  * The exponentials go to a buffer of one row, which stays in L1; only the result is written to
- * memory, by stores that do not read the line first. So 8 bytes move for each element instead
- * of 12. It helps if memory is the limit, not the exponentials. */
+ * memory, by stores that do not read the line first. So 8 bytes move for each element instead of
+ * 12. This helps if memory is the limit, not the exponentials. */
 #include "lab/softmax/cpu/row.h"
 
 RUNG(softmax_streaming)

@@ -38,7 +38,8 @@ INLINE void softmax_row(float *y, const float *x, int64_t n)
     for (; i < n; i++) y[i] *= factor;
 }
 
-/* The same with streaming stores of the result; `held` has space for the n exponentials. */
+/* Like softmax_row, but writes the result by streaming stores; `held` has space for the n
+ * exponentials. The caller calls vf_stream_end. */
 INLINE void softmax_row_streamed(float *y, const float *x, int64_t n, float *held)
 {
     float factor = 1 / exponentials_of(held, x, n, largest_of(x, n));

@@ -2,9 +2,10 @@
  *
  * A block waits at a barrier for its slowest warp. If a warp has a row for itself, its lanes
  * combine their maxima and sums by shuffles and never wait for another warp. For rows of a few
- * hundred elements this is the best form, since most of the 256 threads of a block would be idle.
- * For long rows it has a price: a multiprocessor works on up to 64 rows at once instead of 8. Rows
- * of 16 KiB then exceed its L1 and its share of L2, and the second read of a row goes to memory. */
+ * hundred elements this is the best form, since the 256 threads of a block would have one or two
+ * elements each. For long rows it has a price: a multiprocessor works on up to 64 rows at once
+ * instead of 8. With rows of 16 KiB, these 64 rows exceed the multiprocessor's L1 and its share of
+ * L2, and the second read of a row goes to memory. */
 #include "rows.cuh"
 
 KERNEL(256) softmax(ELEMENT *y, const ELEMENT *x, i64 rows, i64 columns)

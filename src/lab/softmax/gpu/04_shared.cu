@@ -1,10 +1,10 @@
 /* 04_shared.cu - the row stays in shared memory and is read once.
  *
- * The block loads its row into shared memory and makes all three passes there. Each thread reads
- * only the elements that it loaded itself, so only the maximum and the sum need barriers. The
- * exponentials replace the row, and each is computed once. Memory is read once and written once;
- * eight rows of 16 KiB fit into a multiprocessor. A row that is longer than the shared memory of a
- * block is refused. */
+ * The block loads its row, as floats, into shared memory and makes all three passes there. Each
+ * thread reads only the elements that it loaded itself, so only the maximum and the sum need
+ * barriers. The exponentials replace the row, and each is computed once. Memory is read once and
+ * written once; eight rows of 4096 floats fit into a multiprocessor. A row that does not fit into
+ * the shared memory of a block is refused. */
 #include "rows.cuh"
 
 KERNEL(256) softmax(ELEMENT *y, const ELEMENT *x, i64 rows, i64 columns)

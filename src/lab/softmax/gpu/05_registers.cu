@@ -1,11 +1,12 @@
 /* 05_registers.cu - the row stays in registers; 16 bytes per access.
  *
- * A multiprocessor has 256 KiB of registers, more than its shared memory, and reading them again
- * needs no load. Each thread of a block holds 32 bytes of the row: 512 threads for 4096 floats, 256
- * for as many bf16. KERNEL_MIN limits a thread to 32 registers, so a multiprocessor holds 2,048
- * threads, and their loads keep memory busy while other blocks compute. Elements beyond the row
- * count as minus infinity, whose exponential is 0. If the length of a row is not a multiple of 16
- * bytes, rows are not aligned; then accesses take one element, and each pass rereads the row. */
+ * A multiprocessor has 256 KiB of registers, more than its shared memory, and reading a register
+ * again needs no load. Each thread of a block holds 32 bytes of the row: 512 threads for 4096
+ * floats, 256 for as many bf16. KERNEL_MIN limits a thread to 32 registers, so a multiprocessor
+ * holds 2,048 threads, and the loads of some blocks keep memory busy while other blocks compute.
+ * Elements beyond the row count as minus infinity, whose exponential is 0. If the length of a row
+ * is not a multiple of 16 bytes, rows are not aligned; then accesses take one element, and each
+ * pass rereads the row. */
 #include "rows.cuh"
 
 constexpr int EACH = 16 / sizeof(ELEMENT), HELD = 2;
@@ -28,8 +29,8 @@ DEVICE float sum_of_block(float a)
     return warp_sum(of_warps(warp_sum(a), 0, sum_of_warp));
 }
 
-/* The largest of EACH elements. This function and the next one reduce each part of a row by itself;
- * one chain over all parts would make each operation wait for the one before. */
+/* The largest of EACH elements. This function and the next one reduce each part of a row by itself:
+ * in one chain over all parts, each operation would wait for the operation before. */
 DEVICE float largest(const floats<EACH> &a)
 {
     float r = a[0];

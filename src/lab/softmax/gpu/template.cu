@@ -1,5 +1,5 @@
 // Each of `rows` rows of `columns` elements by itself: y[i] = e^x[i] / (e^x[0] + e^x[1] + ...).
-// The largest x[i] is subtracted from all of them first, so that no e^x overflows.
+// The largest x[i] of the row is first subtracted from every x[i], so that no e^x overflows.
 //
 // @blocks  rows
 // @threads 128

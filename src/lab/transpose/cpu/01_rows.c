@@ -1,8 +1,9 @@
 /* 01_rows.c - reads row by row and writes down columns.
  *
  * The reads are in order. Each write goes to another row of the result, so to another cache line
- * and another page. With 4096 columns, one row of the source writes to 4096 lines; these lines and
- * their address translations leave L1 and the TLB before their neighbors are written. */
+ * and, if the rows are long, to another page. With 4096 columns, one row of the source writes to
+ * 4096 lines. These lines leave L1, and their address translations leave the TLB, before the next
+ * row of the source writes to the lines again. */
 #include "lab/cpu.h"
 
 RUNG(transpose_rows)

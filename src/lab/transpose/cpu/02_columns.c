@@ -1,8 +1,8 @@
 /* 02_columns.c - the loops exchanged: reads down columns and writes row by row.
  *
  * Now the writes are in order and the reads jump. This is often better: a processor can have many
- * loads that miss under way at once, and a store that misses must read its line anyway. But the
- * loop still uses 4 of the 64 bytes of each line before the next line. */
+ * cache misses of loads under way at once, and a store that misses must read its line anyway. But
+ * the loop still uses only 4 of the 64 bytes of a line before it goes to the next line. */
 #include "lab/cpu.h"
 
 RUNG(transpose_columns)

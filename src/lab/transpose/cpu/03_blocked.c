@@ -1,8 +1,8 @@
 /* 03_blocked.c - blocks of 16 x 16, which are lines on both sides.
  *
- * A block is 16 lines of 64 bytes of the source and 16 lines of the result: 2 KiB, which stays in
- * L1 until each byte was used. Memory is read and written once. The remaining cost is one load and
- * one store for every 4 bytes. */
+ * A block is 16 lines of 64 bytes of the source and 16 lines of the result: 2 KiB, which stay in L1
+ * until every byte has been used. So each line moves from memory and back only once. The remaining
+ * cost is one load and one store for every 4 bytes. */
 #include "lab/cpu.h"
 
 enum { BLOCK = 16 };

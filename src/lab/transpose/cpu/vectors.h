@@ -4,9 +4,9 @@
 
 #include "lab/cpu.h"
 
-/* In each block of 2s x 2s, exchanges the s x s block above the diagonal with the one below it. All
- * steps s = W / 2 ... 1 together are the transpose (Eklundh, "A fast computer method for matrix
- * transposing", 1972). */
+/* In each block of 2s x 2s, exchanges the s x s block right of the diagonal with the s x s block
+ * below the diagonal. All steps s = W / 2 ... 1 together are the transpose (Eklundh, "A fast
+ * computer method for matrix transposing", 1972). */
 #define EXCHANGE(s)                                           \
     for (int i = 0; i < W; i++) {                             \
         if (i & (s)) continue;                                \
@@ -45,8 +45,9 @@ INLINE void transpose_columns_of(const struct lab_call *c, int64_t first, int64_
         }
 }
 
-/* Transposes rows first ... last - 1, at most LINE; LINE rows fill whole lines of the result, which
- * are written by streaming stores. */
+/* Transposes rows first ... last - 1 of the source, at most LINE rows. If there are LINE rows and
+ * each row of the result begins at a line, they fill whole lines of the result, which are written
+ * by streaming stores; other elements are copied one by one. */
 enum { LINE = 16 }; /* floats */
 INLINE void transpose_lines(const struct lab_call *c, int64_t first, int64_t last)
 {

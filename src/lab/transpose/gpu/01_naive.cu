@@ -1,9 +1,10 @@
 /* 01_naive.cu - reads rows and writes columns.
  *
- * The threads of a warp read 32 neighbors of a row: coalesced. They write them to 32 different
- * rows of the result, `rows` elements apart: each element is in another sector of 32 bytes. The
- * other elements of a sector come from other rows, which other warps write at other times. L2 could
- * keep the sector until it is full; the time shows that it mostly does not. */
+ * The threads of a warp read 32 neighbors of a row, so the reads are coalesced. They write these
+ * elements to 32 different rows of the result, `rows` elements apart, so each element is in another
+ * sector of 32 bytes. The other elements of a sector come from other rows of the source, which
+ * other warps process at other times. L2 could keep a sector until all of it is written; the time
+ * shows that L2 mostly does not. */
 #include "device.cuh"
 
 KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)

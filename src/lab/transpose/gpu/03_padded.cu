@@ -1,8 +1,9 @@
 /* 03_padded.cu - one unused element at the end of each row of the tile.
  *
- * With rows of 33 words, element k of row x is in bank (33 x + k) % 32 = (x + k) % 32: the elements
- * of a column lie in 32 different banks, and the elements of a row still do. This changes one
- * number in the source, needs 3 % more shared memory, and leaves no conflict. */
+ * With rows of 33 floats, element k of row x is in bank (33 x + k) % 32 = (x + k) % 32: the
+ * elements of a column lie in 32 different banks, and so do the elements of a row. This changes one
+ * number in the source, needs 3 % more shared memory, and leaves no conflict. (In bf16 two elements
+ * of every second column share a bank.) */
 #include "device.cuh"
 
 KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)

@@ -1,9 +1,9 @@
 /* 04_swizzled.cu - no padding: the column is XORed with the row.
  *
  * Element (x, k) is stored in column x ^ k of row x. For a fixed x, and for a fixed k, the 32
- * values of x ^ k are all different, so neither rows nor columns have conflicts. Padding achieves
- * the same here. But with padding, rows do not begin at multiples of 16 bytes, which vector
- * accesses, cp.async and TMA need, so today's fast kernels swizzle. */
+ * values of x ^ k are all different, so neither rows nor columns have bank conflicts. Here the
+ * swizzle gains no more than padding. But padded rows do not begin at multiples of 16 bytes, which
+ * vector accesses, cp.async and TMA need, so today's fast kernels swizzle. */
 #include "device.cuh"
 
 KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)

@@ -1,10 +1,11 @@
 /* 05_vectorized.cu - a tile of 64 x 64, and 16 bytes per access of memory.
  *
  * A thread loads a chunk of 16 bytes of a row, scatters its EACH elements down a column of the
- * tile, and later loads 16 bytes of a row of the tile and stores them. A warp handles 8 chunks of 4
- * rows: whole lines of 128 bytes on both sides. The swizzle works on chunks: chunk q of tile row k
- * is stored at q ^ (k / EACH), so both the scattered elements and the chunks fall into different
- * banks. If rows are not multiples of 16 bytes, each access takes one element. */
+ * tile, and later loads 16 bytes of a row of the tile and stores them. A warp handles 8
+ * neighboring chunks of 4 rows: whole lines of 128 bytes on both sides. The swizzle works on
+ * chunks: chunk q of tile row k is stored at q ^ (k / EACH), so both the scattered elements and the
+ * chunks fall into different banks. If a row of either matrix is not a multiple of 16 bytes, each
+ * access of memory takes one element. */
 #include "device.cuh"
 
 #define TILE 64
@@ -27,8 +28,8 @@ KERNEL(256) transpose(ELEMENT *to, const ELEMENT *from, i64 rows, i64 columns)
     __shared__ __align__(16) ELEMENT tile[TILE * TILE];
     i64 row = (i64)blockIdx.y * TILE, column = (i64)blockIdx.x * TILE;
     bool wide = rows % EACH == 0 && columns % EACH == 0;
-    /* The tile has 16 groups of 4 rows times CHUNKS / 8 groups of 8 chunks; a warp takes one group
-     * of rows and one of chunks at a time. */
+    /* The tile has 16 groups of 4 rows and CHUNKS / 8 groups of 8 chunks; at a time, a warp takes
+     * one group of chunks of one group of rows. */
     int lane_row = threadIdx.x / 8 % 4, lane_chunk = threadIdx.x % 8, warp = threadIdx.x / 32;
     chunk a[TIMES];
     UNROLL for (int t = 0; t < TIMES; t++) {
