@@ -2,10 +2,16 @@
 # Every header compiles alone: it includes what it uses. The list of operators is exempt. Headers
 # of backend/cuda need those of the CUDA toolkit (CUDA of the Makefile) and are checked if these
 # exist.
+# usage: check_headers.sh [HEADER...]     default: all, on all processors
 cd "$(dirname "$0")/.." || exit 1
+if [ $# -eq 0 ]; then
+    git ls-files --cached --others --exclude-standard 'src/*.h' 'tests/*.h' |
+        xargs -P "$(nproc)" -n 32 tools/check_headers.sh
+    exit
+fi
 cuda=${CUDA:-/usr/local/cuda}/include
 bad=0
-for header in $(git ls-files --cached --others --exclude-standard 'src/*.h' 'tests/*.h'); do
+for header; do
     [ -f "$header" ] || continue
     isa=-DISA=sse2
     case $header in

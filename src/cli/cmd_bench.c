@@ -105,10 +105,6 @@ static enum status complete_request(struct bench *b)
     r->each = outcome_share;
     r->command = run_child;
     TRY(command_read_size("mem-limit", b->limit, &r->limit));
-    if (r->iters < 0 || r->iters > ITERS_MOST)
-        return fail(ST_USAGE, "--iters must be 1 to %d", ITERS_MOST);
-    if (r->rounds < 0 || r->rounds > ROUNDS_MOST)
-        return fail(ST_USAGE, "--rounds must be 1 to %d", ROUNDS_MOST);
     return find_order(b->order, &r->order);
 }
 
@@ -313,11 +309,20 @@ static enum status run(struct bench *b, struct arena *a)
 /* Checks the numbers; one that is not given becomes 0, the default of the grid or the suite. */
 static enum status check_numbers(struct suite_request *r)
 {
-    if (r->iters < 1 && r->iters != NOT_GIVEN) return fail(ST_USAGE, "--iters must be at least 1");
-    if ((r->steps < 1 && r->steps != NOT_GIVEN) || r->steps > STEPS_MOST)
-        return fail(ST_USAGE, "--steps must be 1 to %d", STEPS_MOST);
-    if (r->iters == NOT_GIVEN) r->iters = 0;
-    if (r->steps == NOT_GIVEN) r->steps = 0;
+    const struct {
+        const char *name;
+        int64_t *number;
+        int most;
+    } all[] = {{"steps", &r->steps, STEPS_MOST},
+               {"iters", &r->iters, ITERS_MOST},
+               {"rounds", &r->rounds, ROUNDS_MOST}};
+    for (int i = 0; i < COUNT_OF(all); i++) {
+        int64_t *n = all[i].number;
+        if (*n == NOT_GIVEN)
+            *n = 0;
+        else if (*n < 1 || *n > all[i].most)
+            return fail(ST_USAGE, "--%s must be 1 to %d", all[i].name, all[i].most);
+    }
     return ST_OK;
 }
 
@@ -326,7 +331,7 @@ enum status cmd_bench(int argc, char **argv, struct arena *a)
     for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
         if (!strcmp(argv[0], name_of(&parts[i]))) return command_run(&parts[i], argc - 1, argv + 1);
     if (argc > 0) TRY(check_word(argv[0]));
-    struct bench b = {.request = {.steps = NOT_GIVEN, .iters = NOT_GIVEN}};
+    struct bench b = {.request = {.steps = NOT_GIVEN, .iters = NOT_GIVEN, .rounds = NOT_GIVEN}};
     struct suite_request *r = &b.request;
     const struct opt options[] = {
         {"suite", OPT_TEXT, &b.name, "NAME",

@@ -106,6 +106,7 @@ expect 2 'does not take --warmup' "$STROBE" bench --suite=cs336-attention --warm
 expect 2 'does not take --phase' "$STROBE" bench --suite=ladder --phase=nonsense --device=cpu
 expect 2 'does not take --order' "$STROBE" bench --suite=cs336-warmup --order=once --device=cpu
 expect 2 'does not take --rounds' "$STROBE" bench --suite=cs336-e2e --rounds=2 --device=cpu
+expect 2 '--rounds must be 1 to' "$STROBE" bench --suite=cs336-warmup --rounds=0 --device=cpu
 expect 2 'does not take --steps' "$STROBE" bench --suite=nanogpt-attention --steps=3 --device=cpu
 expect 2 '--size needs --suite=NAME' "$STROBE" bench tiny.conf --size=small --phase=step
 expect 2 'this suite trains with flash=false and flash=true' "$STROBE" bench \
