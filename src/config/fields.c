@@ -116,7 +116,7 @@ const struct field fields[] = {
     BOOL("hopper",         plan.hopper,          0, "true",                      "use the attention and matmul kernels for compute capability 9.0 if the GPU has it; false: use those for every GPU, for comparison"),
     BOOL("reuse",          plan.reuse,           0, "true",                      "values share memory if their live ranges do not overlap"),
     BOOL("poison",         plan.poison,          0, "false",                     "fill freed memory with NaN, to find reads after free"),
-    INT ("threads",        plan.threads,         0, "0",        0, 4096,         "CPU threads; 0: OMP_NUM_THREADS if it is set, else one for each core that this process may use. Runs with other numbers of threads may differ in the last bits"),
+    INT ("threads",        plan.threads,         0, "0",        0, 4096,         "CPU threads; 0: OMP_NUM_THREADS if it is set, else one for each core that this process may use; train without deterministic: fewer on a CPU of which other programs have kept cores busy for a minute. Runs with other numbers of threads may differ in the last bits"),
     ENUM("isa",            plan.isa,             0, "auto",     enum isa, isa_words, "widest CPU instruction set that may be used; plain: only C, without library"),
 
     INT ("ranks",          ranks.count,          0, "1",        1, 1024,         "ranks that share the micro-batches of a step (data parallel); gradient_accumulation_steps must be a multiple, so the batch of a step stays the same"),
