@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "base/visible.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "cli/mpirun.h"
 #include "cli/version.h"
 #include "config/config.h"
@@ -291,7 +292,7 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
     }
     set_threads(r, c);
     TRY_OUT(st, isa_limit(c->plan.isa));
-    TRY_OUT(st, device_choose(c, t->before, r->turns == TURN_NONE));
+    TRY_OUT(st, device_choose_measured(c, t->before, r->turns == TURN_NONE, a));
     if (r->turns != TURN_NONE)
         log_set_prefix(arena_printf(a, "%s: ", command_last_part(c->train.out_dir)));
     gather(&environment, c, a);
