@@ -70,9 +70,9 @@ wide="--n_embd=128 --gelu=tanh --bias=true --pad_vocab=64 --gradient_accumulatio
         fail "the choice is not stored: $(cat replay/config.conf)"
     # A comparison chooses nothing but what it varies.
     expect 0 'seed=2' "$STROBE" compare tiny.conf --device=cuda --max_iters=2 --eval_interval=2 \
-        --eval_iters=1 --warmup_iters=0 --seed=1,2 --dtype=auto --out_dir=compared
-    [ "$(grep -cxE 'dtype = float32|replay = false|pad_vocab = 0' compared/seed=1/config.conf)" = 3 ] ||
-        fail "a comparison chose: $(cat compared/seed=1/config.conf)"
+        --eval_iters=1 --warmup_iters=0 --seed=1,2 --dtype=auto --out_dir=pair
+    [ "$(grep -cxE 'dtype = float32|replay = false|pad_vocab = 0' pair/seed=1/config.conf)" = 3 ] ||
+        fail "a comparison chose: $(cat pair/seed=1/config.conf)"
 }
 
 # --- built-in matmuls where they measured faster; hopper=false leaves them out
