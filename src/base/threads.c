@@ -4,12 +4,14 @@
 #include "base/file.h"
 #include "base/log.h"
 
+#include <math.h>
 #include <omp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static _Atomic int64_t chosen; /* 0: not set yet */
@@ -120,12 +122,19 @@ int64_t threads_cores(const int *processor, int n, const char *root)
     return cores;
 }
 
-static int64_t cores_of_mask(const cpu_set_t *mask)
+/* Returns their number. */
+static int processors_of_mask(const cpu_set_t *mask, int processor[CPU_SETSIZE])
 {
-    int processor[CPU_SETSIZE], n = 0;
+    int n = 0;
     for (int i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET(i, mask)) processor[n++] = i;
-    return threads_cores(processor, n, "/sys/devices/system/cpu");
+    return n;
+}
+
+static int64_t cores_of_mask(const cpu_set_t *mask)
+{
+    int processor[CPU_SETSIZE];
+    return threads_cores(processor, processors_of_mask(mask, processor), "/sys/devices/system/cpu");
 }
 
 /* The processors that this process may use; false if they are too many for a mask. If OpenMP binds
@@ -171,6 +180,51 @@ int64_t threads_allowed(void)
     cpu_set_t mask;
     bool known = sched_getaffinity(0, sizeof mask, &mask) == 0;
     return within_groups(known ? cores_of_mask(&mask) : CPU_SETSIZE);
+}
+
+double threads_worked(const char *stat, const int *processor, int n)
+{
+    double ticks = 0;
+    while (!strncmp(stat, "cpu", 3)) {
+        unsigned long long user, nice, system, idle, wait, irq, soft, steal;
+        int number; /* the first line, of all processors, has none */
+        bool one =
+            stat[3] != ' ' && sscanf(stat, "cpu%d %llu %llu %llu %llu %llu %llu %llu %llu", &number,
+                                     &user, &nice, &system, &idle, &wait, &irq, &soft, &steal) == 9;
+        for (int i = 0; one && i < n; i++)
+            if (processor[i] == number)
+                ticks += (double)(user + nice + system + irq + soft + steal);
+        stat += strcspn(stat, "\n");
+        stat += *stat == '\n';
+    }
+    return ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+int64_t threads_beside(int64_t cores, int64_t processors, double busy)
+{
+    return max_i64(min_i64(cores, llround((double)processors - busy)), 1);
+}
+
+int64_t threads_free(void)
+{
+    enum { STAT_BYTES = 64 << 10, SAMPLE_MS = 100 };
+    static char text[STAT_BYTES];
+    int64_t cores = threads_available();
+    char line[64];
+    int processor[CPU_SETSIZE];
+    cpu_set_t mask;
+    double minute = file_peek("/proc/loadavg", line, sizeof line) ? strtod(line, NULL) : 0;
+    bool idle = threads_beside(cores, cores, minute) == cores;
+    if (idle || !mask_of_process(&mask) || !file_peek("/proc/stat", text, sizeof text))
+        return cores;
+    int n = processors_of_mask(&mask, processor);
+    double before = threads_worked(text, processor, n);
+    int64_t start_ns = clock_ns();
+    nanosleep(&(struct timespec){.tv_nsec = SAMPLE_MS * 1000000}, NULL);
+    if (!file_peek("/proc/stat", text, sizeof text)) return cores;
+    double seconds = 1e-3 * clock_ms(start_ns, clock_ns());
+    double now = (threads_worked(text, processor, n) - before) / seconds;
+    return threads_beside(cores, n, fmin(now, minute));
 }
 
 int64_t threads_asked(void)

@@ -23,6 +23,14 @@ int64_t threads_allowed(void);
 /* Lets this thread run on all processors of the process again after OpenMP bound it to one place.
  * Call it before starting a child process, which would otherwise inherit the single place. */
 void threads_unbind(void);
+/* How many threads a program should start now: threads_available(), less what other programs have
+ * kept busy for about a minute, at least one. A thread that has to share its core delays all others
+ * at every barrier. Takes 0.1 s on a busy machine, no time on an idle one. */
+int64_t threads_free(void);
+/* The same for `cores` cores of `processors` logical processors, `busy` of which are taken. */
+int64_t threads_beside(int64_t cores, int64_t processors, double busy);
+/* Seconds since boot in which these `n` logical processors worked, by the text of /proc/stat. */
+double threads_worked(const char *stat, const int *processor, int n);
 /* Number of distinct cores among `n` logical processors, given in ascending order; `root` is
  * /sys/devices/system/cpu. A processor of unknown topology counts as one core. */
 int64_t threads_cores(const int *processor, int n, const char *root);

@@ -285,8 +285,8 @@ static enum status run_step(const struct bench *b, struct arena *a)
     TRY(bench_read_warmups(&g, b->request.warmup ? b->request.warmup : first_warmup));
     TRY(command_read_config(&c, b->words, b->word, true, a));
     TRY(model_check(&c));
-    TRY(device_choose(&c, NULL, true));
     threads_set(c.plan.threads);
+    TRY(device_choose_measured(&c, NULL, true, a));
     TRY(planned_vocabulary(&c, b->vocab, &vocab, a));
     return step_view_run(&c, vocab, g.warmup[0], (int)steps, b->output.form.json, a);
 }

@@ -50,7 +50,7 @@ static enum status read_config(struct config *c, int argc, char **argv, struct a
     for (int i = 0; i < argc; i++) word[words++] = argv[i];
     TRY(command_read_config(c, words, word, false, a));
     TRY(model_check(c));
-    return device_choose(c, NULL, true);
+    return device_choose_measured(c, NULL, true, a);
 }
 
 static const char *words_of(const struct config *c, int64_t vocab, struct arena *a)

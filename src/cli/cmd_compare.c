@@ -10,12 +10,15 @@
 #include "model/model.h"
 #include "train/rundir.h"
 
+#include <string.h>
+
 struct comparing {
     struct variants of;
     bool overwrite, resume;
     bool one_by_one;    /* not in turns */
     bool by_mpi;        /* a variant has ranks that are processes */
     int64_t iters_most; /* of a variant */
+    int fixed;          /* the last words of all variants, which fix_choices added */
 };
 
 /* Refuses what `strobe train` would refuse, before the first run starts. */
@@ -39,9 +42,28 @@ static enum status check_variant(struct comparing *c, int i, struct arena *a)
     return variants_plan(&c->of, i, &config, kinds, a);
 }
 
+/* Sets the keys that are left at auto, which would differ among variants and machines. A run that
+ * is continued keeps its own values. */
+static void fix_choices(struct comparing *c, struct arena *a)
+{
+    static const char *const plain[] = {"dtype=float32", "replay=false", "pad_vocab=0"};
+    struct variants *v = &c->of;
+    char **word = ARENA_NEW(a, char *, v->commons + COUNT_OF(plain));
+    memcpy(word, v->common, (size_t)v->commons * sizeof *word);
+    for (int i = 0; i < COUNT_OF(plain); i++) {
+        const char *key = arena_printf(a, "%.*s", (int)strcspn(plain[i], "="), plain[i]);
+        bool set = strcmp(config_value_text(&v->config, key, a), "auto") != 0;
+        for (int k = 0; k < v->grid.axes; k++) set |= !strcmp(v->grid.axis[k].key, key);
+        if (!set) word[v->commons + c->fixed++] = arena_printf(a, "--%s", plain[i]);
+    }
+    v->common = word;
+    v->commons += c->fixed;
+}
+
 static enum status plan_variants(struct comparing *c, int argc, char **argv, struct arena *a)
 {
     TRY(variants_read(&c->of, argc, argv, a));
+    fix_choices(c, a);
     c->resume = config_resumes(&c->of.config);
     if (c->resume && c->overwrite)
         return fail(ST_USAGE,
@@ -53,10 +75,11 @@ static enum status plan_variants(struct comparing *c, int argc, char **argv, str
 /* The command line of one training. */
 static char **words_of(const struct comparing *c, int i, struct arena *a)
 {
-    char **word = variants_words(&c->of, i, "train", c->of.common, c->of.commons, a);
+    bool continues = c->resume && rundir_has_run(c->of.variant[i].dir);
+    int words = c->of.commons - (continues ? c->fixed : 0);
+    char **word = variants_words(&c->of, i, "train", c->of.common, words, a);
     if (c->overwrite) word = job_with_word(word, "--overwrite", a);
-    if (c->resume && !rundir_has_run(c->of.variant[i].dir))
-        word = job_with_word(word, "--init_from=scratch", a);
+    if (c->resume && !continues) word = job_with_word(word, "--init_from=scratch", a);
     return word;
 }
 

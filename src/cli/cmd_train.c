@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "base/visible.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "cli/mpirun.h"
 #include "cli/version.h"
 #include "config/config.h"
@@ -258,6 +259,23 @@ static bool asks_for_ranks(const struct request *r)
     return false;
 }
 
+/* Unless the user sets their number, a CPU gets fewer threads while other programs take its cores.
+ * Ranks and variants in turns would take each other for other programs. */
+static void set_threads(const struct request *r, const struct config *c)
+{
+    struct device d;
+    crew_set_threads(c);
+    bool set = c->plan.threads || threads_asked() || c->plan.deterministic;
+    bool alone = c->ranks.count == 1 && r->turns == TURN_NONE;
+    if (set || !alone || device_of(c, &d) != ST_OK || !d.backend->host_memory) return;
+    int64_t all = threads_count(), n = threads_free();
+    if (n >= all) return;
+    threads_set(n);
+    log_info("other programs keep processors busy: %lld of %lld threads are used; to override, "
+             "--threads=%lld",
+             (long long)n, (long long)all, (long long)all);
+}
+
 /* Trains in the directory that `t` has claimed. */
 static enum status train(struct trainer *t, struct request *r, struct config *c, struct arena *a)
 {
@@ -272,9 +290,9 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
         trainer_close(t);
         return mpirun_run(c->ranks.count, a);
     }
-    crew_set_threads(c);
+    set_threads(r, c);
     TRY_OUT(st, isa_limit(c->plan.isa));
-    TRY_OUT(st, device_choose(c, t->before, r->turns == TURN_NONE));
+    TRY_OUT(st, device_choose_measured(c, t->before, r->turns == TURN_NONE, a));
     if (r->turns != TURN_NONE)
         log_set_prefix(arena_printf(a, "%s: ", command_last_part(c->train.out_dir)));
     gather(&environment, c, a);

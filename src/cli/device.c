@@ -2,11 +2,24 @@
 
 #include "base/threads.h"
 #include "engine/device.h"
+#include "view/ceilings.h"
 
 int64_t device_room(const struct device *d)
 {
     int64_t free = d->backend->devices.free_memory(d->number);
     return free < 0 ? -1 : free / 10 * 9;
+}
+
+enum status device_choose_measured(struct config *c, const struct config *before, bool say,
+                                   struct arena *a)
+{
+    struct machine m;
+    struct device d;
+    if (c->plan.dtype == PRECISION_AUTO && !before && isa_limit(c->plan.isa) == ST_OK &&
+        device_of(c, &d) == ST_OK && d.backend->host_memory && ceilings_find(&m, &d, a) &&
+        machine_has_slow_bf16(&m))
+        c->plan.dtype = PRECISION_FLOAT32;
+    return device_choose(c, before, say);
 }
 
 enum status device_prepare(const struct config *c, struct device *ret)

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "data/dataset.h"
 #include "data/kind.h"
 #include "engine/device.h"
@@ -40,9 +41,9 @@ enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab
     *p = (struct planned){.arena = a, .tuning_file = tuning};
     TRY(command_read_config(&p->config, argc, argv, true, a));
     TRY(model_check(&p->config));
-    TRY(device_choose(&p->config, NULL, false));
-    TRY(planned_vocabulary(&p->config, vocab, &p->vocab, a));
     threads_set(p->config.plan.threads);
+    TRY(device_choose_measured(&p->config, NULL, false, a));
+    TRY(planned_vocabulary(&p->config, vocab, &p->vocab, a));
     return ST_OK;
 }
 

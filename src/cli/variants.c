@@ -80,7 +80,7 @@ enum status variants_config(const struct variants *v, int i, struct config *ret,
     enum status st = command_read_config(ret, v->commons, v->common, true, a);
     for (int k = 0; st == ST_OK && k < v->grid.axes; k++) st = config_set(ret, x->word[k], a);
     if (st == ST_OK) st = model_check(ret);
-    if (st == ST_OK) st = device_choose(ret, NULL, false);
+    if (st == ST_OK) st = device_choose_measured(ret, NULL, false, a);
     if (st != ST_OK) return st;
     if (strlen(x->name) <= NAME_MAX && !strchr(x->name, '/')) return ST_OK;
     return fail(ST_USAGE, "%s cannot be a folder name; choose shorter values, without /", x->name);

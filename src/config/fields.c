@@ -104,7 +104,7 @@ const struct field fields[] = {
     BOOL("check_nan",      train.check_nan,      0, "false",                     "wait for each operator; stop at the first one that returns NaN or infinity or whose kernel fails, and name it"),
 
     ENUM("device",         plan.device,          0, "auto",     enum device_kind, devices, "device to run on; auto: a GPU if there is one"),
-    ENUM("dtype",          plan.dtype,           0, "auto",     enum precision, precisions, "type of activations and matmuls; auto: bfloat16 where the device multiplies it faster than float32 (GPUs from compute capability 8.0 on, CPUs with AMX, AMD's with AVX512_BF16), else float32; float8: bfloat16, with the matmuls of the transformer blocks in 8 bits; a resumed float8 run is not bitwise equal, because checkpoints hold no amax values"),
+    ENUM("dtype",          plan.dtype,           0, "auto",     enum precision, precisions, "type of activations and matmuls; auto: bfloat16 where the device multiplies it faster than float32 (GPUs from compute capability 8.0 on, CPUs with AMX, AMD's with AVX512_BF16, unless `strobe machine` measured float32 to be faster), else float32; float8: bfloat16, with the matmuls of the transformer blocks in 8 bits; a resumed float8 run is not bitwise equal, because checkpoints hold no amax values"),
     ENUM("float8_gradients", plan.float8_gradients, 0, "e5m2",  enum float8, float8s, "format of gradients with dtype=float8: e5m2 has the wider range, e4m3 the higher precision"),
     ENUM("fusion",         plan.fusion,          0, "full",     enum fusion, fusions, "one kernel per arithmetic step (primitive), per layer operation (op), or across operations (full)"),
     BOOL("flash",          plan.flash,           0, "true",                      "attention without its T x T matrices in memory"),
@@ -116,7 +116,7 @@ const struct field fields[] = {
     BOOL("hopper",         plan.hopper,          0, "true",                      "use the attention and matmul kernels for compute capability 9.0 if the GPU has it; false: use those for every GPU, for comparison"),
     BOOL("reuse",          plan.reuse,           0, "true",                      "values share memory if their live ranges do not overlap"),
     BOOL("poison",         plan.poison,          0, "false",                     "fill freed memory with NaN, to find reads after free"),
-    INT ("threads",        plan.threads,         0, "0",        0, 4096,         "CPU threads; 0: OMP_NUM_THREADS if it is set, else one for each core that this process may use. Runs with other numbers of threads may differ in the last bits"),
+    INT ("threads",        plan.threads,         0, "0",        0, 4096,         "CPU threads; 0: OMP_NUM_THREADS if it is set, else one for each core that this process may use; train without deterministic: fewer on a CPU of which other programs have kept cores busy for a minute. Runs with other numbers of threads may differ in the last bits"),
     ENUM("isa",            plan.isa,             0, "auto",     enum isa, isa_words, "widest CPU instruction set that may be used; plain: only C, without library"),
 
     INT ("ranks",          ranks.count,          0, "1",        1, 1024,         "ranks that share the micro-batches of a step (data parallel); gradient_accumulation_steps must be a multiple, so the batch of a step stays the same"),

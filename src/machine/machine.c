@@ -141,3 +141,10 @@ const struct machine_copy *machine_copy_fastest(const struct machine *m)
         if (m->copy[i].moved > best->moved) best = &m->copy[i];
     return best;
 }
+
+bool machine_has_slow_bf16(const struct machine *m)
+{
+    const struct machine_peak *f32 = machine_peak(m, MACHINE_F32);
+    const struct machine_peak *bf16 = machine_peak(m, MACHINE_BF16);
+    return f32 && bf16 && f32->flops > bf16->flops;
+}

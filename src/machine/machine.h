@@ -105,6 +105,8 @@ void machine_keep_best(struct machine *m, const struct machine *earlier);
 int machine_lowest(const struct machine *m, enum machine_precision p, double *ret_low);
 /* The peak of this precision; NULL: this machine has no kernel for it. */
 const struct machine_peak *machine_peak(const struct machine *m, enum machine_precision p);
+/* True if matmuls were measured in both types and float32 was the faster one. */
+bool machine_has_slow_bf16(const struct machine *m);
 /* The bandwidths of copies by all threads. */
 struct ceilings machine_ceilings(const struct machine *m);
 /* The lower bound of the time of work in this precision (base/floor.h); all 0 if `m` is NULL. */

@@ -19,6 +19,10 @@ RECORD(eval, F(COUNT, "iter", iter), R("train_loss", train_loss), R("val_loss", 
 RECORD(turn, F(COUNT, "iter", iter), F(WHOLE, "of", of), F(WHOLE, "turn", turn),
        F(WHOLE, "iters", iters), R("ms", ms));
 #undef S
+#define S struct run_wall
+#define SECONDS(key, part) R(key, seconds[part])
+RECORD(wall, F(COUNT, "iter", iter), WALL_FIELDS(SECONDS));
+#undef S
 #define S struct gauge_reading
 #define KNOWN(key, member) F(REAL, key, member, .digits = 6, .sparse = true)
 #define VALUE(key, v)      F(REAL, key, value[v], .digits = v == GAUGE_MEMORY ? 15 : 6, .sparse = true)
@@ -30,4 +34,5 @@ RECORD(reading, F(COUNT, "iter", iter), F(REAL, "ms", ms, .digits = 7), F(FLAG, 
 
 const struct record *const run_step_record = &step_record, *const run_eval_record = &eval_record,
                            *const run_turn_record = &turn_record,
+                           *const run_wall_record = &wall_record,
                            *const gauge_reading_record = &reading_record;

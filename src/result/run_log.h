@@ -32,6 +32,31 @@ struct run_turn {
     double ms; /* median of its iterations */
 };
 
+/* Where the wall time of a training went: from the claim of its directory to the first iteration;
+ * updates; evaluations; waiting for checkpoints to be written; waiting for turns; the texts that it
+ * writes at its end; all else. */
+enum wall_part {
+    WALL_STARTUP,
+    WALL_STEPS,
+    WALL_EVALUATION,
+    WALL_CHECKPOINTS,
+    WALL_TURNS,
+    WALL_SAMPLES,
+    WALL_OTHER,
+    WALL_PARTS
+};
+/* Their fields. */
+#define WALL_FIELDS(X)                                                                          \
+    X("startup", WALL_STARTUP), X("steps", WALL_STEPS), X("evaluation", WALL_EVALUATION),       \
+        X("checkpoints", WALL_CHECKPOINTS), X("turns", WALL_TURNS), X("samples", WALL_SAMPLES), \
+        X("other", WALL_OTHER)
+
+/* The last line of a process, `iter` being the last iteration. */
+struct run_wall {
+    int64_t iter;
+    double seconds[WALL_PARTS];
+};
+
 enum { GAUGE_REASONS = 8 };
 enum gauge_value {
     GAUGE_UTILIZATION,
@@ -66,6 +91,7 @@ struct gauge_reading {
 };
 
 extern const struct record *const run_step_record,
-    *const run_eval_record, *const run_turn_record, *const gauge_reading_record;
+    *const run_eval_record, *const run_turn_record, *const run_wall_record,
+                                                        *const gauge_reading_record;
 
 #endif

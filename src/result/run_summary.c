@@ -19,10 +19,8 @@ RECORD(gauges, F(INT, "samples", samples), F(REAL, "sample_ms", sample_ms),
 #undef S
 
 #define S struct run_summary
-RECORD(wall, F(REAL, "startup", wall_s[WALL_STARTUP]), F(REAL, "steps", wall_s[WALL_STEPS]),
-       F(REAL, "evaluation", wall_s[WALL_EVALUATION]),
-       F(REAL, "checkpoints", wall_s[WALL_CHECKPOINTS]), F(REAL, "turns", wall_s[WALL_TURNS]),
-       F(REAL, "other", wall_s[WALL_OTHER]));
+#define SECONDS(key, part) F(REAL, key, wall_s[part])
+RECORD(wall, WALL_FIELDS(SECONDS));
 RECORD(summary, F(COUNT, "iters", iters), F(FLAG, "complete", complete), F(TEXT, "end", end),
        F(TEXT, "why", why), F(REAL, "seconds", seconds), F(REAL, "ms_median", ms_median),
        F(REAL, "ms_std", ms_std), F(REAL, "tokens_per_s", tokens_per_s), F(REAL, "mfu", mfu),

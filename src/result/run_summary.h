@@ -6,18 +6,6 @@
 #include "base/record.h"
 #include "result/run_log.h"
 
-/* Where the wall time of a training went: from the claim of its directory to the first iteration;
- * updates; evaluations; waiting for checkpoints to be written; waiting for turns; all else. */
-enum wall_part {
-    WALL_STARTUP,
-    WALL_STEPS,
-    WALL_EVALUATION,
-    WALL_CHECKPOINTS,
-    WALL_TURNS,
-    WALL_OTHER,
-    WALL_PARTS
-};
-
 struct gauge_range {
     double mean, min, max;
 };

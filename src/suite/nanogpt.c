@@ -35,13 +35,13 @@ static void add_number(struct words *w, const char *key, int64_t x)
     add(w, arena_printf(w->a, "--%s=%lld", key, (long long)x));
 }
 
-/* Adds the configuration, and on a GPU bf16 and graph replay. */
+/* Adds the configuration, on a GPU with bf16 and graph replay: nothing is left to be chosen. */
 static void add_config(struct words *w, bool small)
 {
     add(w, small ? "configs/shakespeare_char_cpu.conf" : "configs/shakespeare_char.conf");
-    if (small) return;
-    add(w, "--dtype=bfloat16");
-    add(w, "--replay=true");
+    add(w, small ? "--dtype=float32" : "--dtype=bfloat16");
+    add(w, small ? "--replay=false" : "--replay=true");
+    add(w, "--pad_vocab=0");
 }
 
 /* Adds the user's words last, so that they override the others. out_dir is already used for the

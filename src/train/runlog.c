@@ -134,6 +134,11 @@ enum status runlog_turn(struct runlog *l, const struct run_turn *t)
     return append_line(l, "turn", run_turn_record, t, "");
 }
 
+enum status runlog_wall(struct runlog *l, const struct run_wall *w)
+{
+    return append_line(l, "wall", run_wall_record, w, "");
+}
+
 enum status runlog_sample(struct runlog *l, const struct gauge_reading *r)
 {
     char list[LINE_BYTES / 4];

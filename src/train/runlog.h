@@ -26,6 +26,7 @@ enum status runlog_open(struct runlog *l, const char *path, int64_t first_iter);
 enum status runlog_step(struct runlog *l, const struct run_step *s);
 enum status runlog_eval(struct runlog *l, const struct run_eval *e);
 enum status runlog_turn(struct runlog *l, const struct run_turn *t);
+enum status runlog_wall(struct runlog *l, const struct run_wall *w);
 /* A telemetry sample; unknown values have no key. */
 enum status runlog_sample(struct runlog *l, const struct gauge_reading *r);
 /* Writes the lines that earlier calls could not write. After a failure, lines wait in memory until

@@ -498,8 +498,10 @@ static enum status advise(const struct trainer *t, enum status st)
 static enum status finish_run(struct trainer *t)
 {
     struct failure why;
+    int64_t since_ns = clock_ns();
     enum status sampled = trainer_write_samples(t);
     fail_keep(&why);
+    spend(t, WALL_SAMPLES, since_ns);
     TRY(explain(t, finish_save(t)));
     if (sampled != ST_OK) fail_restore(&why);
     return sampled;

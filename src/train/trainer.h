@@ -83,11 +83,12 @@ struct trainer_options {
  * killed writers. In trainer_open.c, like the next two functions and trainer_close. */
 enum status trainer_claim(struct trainer *t, const char *out_dir, bool resume, bool overwrite,
                           struct arena *a);
-/* After trainer_claim: opens the data set and the engine, and starts or continues the run in the
- * directory. The configuration and the arena must outlive the trainer. On failure, closes it. */
+/* After trainer_claim, and after the number of threads was set (engine/crew.h): opens the data set
+ * and the engine, and starts or continues the run in the directory. The configuration and the arena
+ * must outlive the trainer. On failure, closes it. */
 enum status trainer_begin(struct trainer *t, const struct config *c,
                           const struct environment *environment);
-/* trainer_claim and trainer_begin. */
+/* trainer_claim, crew_set_threads and trainer_begin. */
 enum status trainer_open(struct trainer *t, const struct config *c, const struct trainer_options *o,
                          struct arena *a);
 /* Trains to max_iters. On Ctrl-C and the other signals of base/interrupt.h, finishes the step,

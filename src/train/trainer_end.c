@@ -56,7 +56,14 @@ void trainer_summarize_wall(struct trainer *t)
     int64_t all_ns = clock_ns() - t->claimed_ns;
     for (int i = 0; i < WALL_PARTS; i++) all_ns -= i == WALL_OTHER ? 0 : t->wall_ns[i];
     t->wall_ns[WALL_OTHER] = all_ns;
-    for (int i = 0; i < WALL_PARTS; i++) t->summary.wall_s[i] = (double)t->wall_ns[i] * 1e-9;
+    struct run_wall line = {.iter = t->iter - 1};
+    for (int i = 0; i < WALL_PARTS; i++)
+        line.seconds[i] = t->summary.wall_s[i] = (double)t->wall_ns[i] * 1e-9;
+    if (t->iter == t->begun) return; /* no iteration to which the line belongs */
+    struct failure first;
+    fail_keep(&first);
+    if (runlog_wall(&t->log, &line) != ST_OK) log_warning("%s", fail_message());
+    fail_restore(&first);
 }
 
 enum status trainer_write_samples(struct trainer *t)

@@ -8,7 +8,8 @@
 double trainer_mfu(const struct trainer *t, double ms);
 /* Fills the summary from the times of the steps and the telemetry. */
 void trainer_summarize(struct trainer *t);
-/* Adds the wall time so far to the summary; call it last before writing the summary. */
+/* Adds the wall time so far to the summary and to the log; call it last before writing the summary.
+ * A log that cannot be written is a warning. */
 void trainer_summarize_wall(struct trainer *t);
 enum status trainer_write_samples(struct trainer *t);
 /* If `st` is an error, returns `st` and keeps its message. */

@@ -306,7 +306,6 @@ static enum status check_and_begin(struct trainer *t, const struct environment *
     config_print(&t->stored, &text);
     t->config_text = arena_strdup(t->arena, str_text(&text));
     str_release(&text);
-    crew_set_threads(c);
     TRY(ranks_open(&t->ranks, c));
     unsigned more = 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS | 1u << GRAPH_DECODE;
     TRY(learner_open(&t->learner, c, more, t->ranks.communicator, t->arena));
@@ -331,6 +330,7 @@ enum status trainer_open(struct trainer *t, const struct config *c, const struct
 {
     bool resume = config_resumes(c);
     TRY(trainer_claim(t, c->train.out_dir, resume, o->overwrite, a));
+    crew_set_threads(c);
     return trainer_begin(t, c, o->environment);
 }
 

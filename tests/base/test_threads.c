@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <omp.h>
 #include <string.h>
+#include <unistd.h>
 
 static int team(void)
 {
@@ -110,6 +111,31 @@ static void test_cores(void **state)
     workdir_close();
 }
 
+/* The line of all processors does not count, nor does time without work. */
+static void test_other_programs_take_cores(void **state)
+{
+    (void)state;
+    static const char stat[] = "cpu  1 0 0 99 9 0 0 0 0 0\n"
+                               "cpu0 100 20 30 5000 60 7 8 9 0 0\n"
+                               "cpu1 1000 0 0 7000 0 0 0 0 0 0\n"
+                               "cpu11 400 0 0 0 0 0 0 0 0 0\n"
+                               "intr 1 2 3\n";
+    const double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
+    const int processor[] = {0, 1};
+    assert_float_equal(threads_worked(stat, processor, 1), 174 * tick, 1e-9);
+    assert_float_equal(threads_worked(stat, processor, 2), 1174 * tick, 1e-9);
+    assert_float_equal(threads_worked("", processor, 2), 0, 1e-9);
+    assert_int_equal(threads_beside(2, 2, 0), 2);
+    assert_int_equal(threads_beside(2, 2, 0.4), 2);
+    assert_int_equal(threads_beside(2, 2, 0.9), 1);
+    assert_int_equal(threads_beside(2, 2, 2), 1);
+    assert_int_equal(threads_beside(16, 16, 1), 15);
+    assert_int_equal(threads_beside(8, 16, 3), 8); /* second hardware threads are free */
+    assert_int_equal(threads_beside(4, 64, 10), 4);
+    int64_t n = threads_free();
+    assert_true(n >= 1 && n <= threads_available());
+}
+
 static void test_too_many_threads_warn(void **state)
 {
     (void)state;
@@ -169,11 +195,9 @@ static void test_thread_watch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_set),
-        cmocka_unit_test(test_group_limits),
-        cmocka_unit_test(test_cores),
-        cmocka_unit_test(test_thread_watch),
-        cmocka_unit_test(test_too_many_threads_warn),
+        cmocka_unit_test(test_set),          cmocka_unit_test(test_group_limits),
+        cmocka_unit_test(test_cores),        cmocka_unit_test(test_other_programs_take_cores),
+        cmocka_unit_test(test_thread_watch), cmocka_unit_test(test_too_many_threads_warn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ expect 2 'more than vocab_size = 5' "$STROBE" train "$configs/cs336_small.conf" 
     --vocab_size=5 --out_dir=refused
 # shellcheck disable=SC2086
 "$STROBE" train "$configs/cs336_small.conf" $small $train --out_dir=whole >log
-loss=$(sed -n '$s/.*"val_loss":\([0-9]*\)\..*/\1/p' whole/log.jsonl)
+loss=$(sed -n '/"kind":"eval"/h; ${x; s/.*"val_loss":\([0-9]*\)\..*/\1/p}' whole/log.jsonl)
 [ "$loss" = 1 ] || [ "$loss" = 0 ] || [ $steps -lt 200 ] ||
     fail "the loss of the trained model is $loss: $(tail -n 1 whole/log.jsonl)"
 [ -s whole/samples.txt ] || fail "no text was generated"

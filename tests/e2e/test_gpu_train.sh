@@ -68,6 +68,11 @@ wide="--n_embd=128 --gelu=tanh --bias=true --pad_vocab=64 --gradient_accumulatio
         fail "no word about the choice: $(cat replay.log)"
     [ "$(grep -cxE 'dtype = bfloat16|replay = true' replay/config.conf)" = 2 ] ||
         fail "the choice is not stored: $(cat replay/config.conf)"
+    # A comparison chooses nothing but what it varies.
+    expect 0 'seed=2' "$STROBE" compare tiny.conf --device=cuda --max_iters=2 --eval_interval=2 \
+        --eval_iters=1 --warmup_iters=0 --seed=1,2 --dtype=auto --out_dir=pair
+    [ "$(grep -cxE 'dtype = float32|replay = false|pad_vocab = 0' pair/seed=1/config.conf)" = 3 ] ||
+        fail "a comparison chose: $(cat pair/seed=1/config.conf)"
 }
 
 # --- built-in matmuls where they measured faster; hopper=false leaves them out
@@ -155,7 +160,7 @@ same f32 half
 
 # --- the trained model is evaluated and sampled
 "$STROBE" eval f32 --device=cuda --json >eval.json 2>log || fail "eval: $(cat log)"
-logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' f32/log.jsonl)
+logged=$(sed -n '/"kind":"eval"/h; ${x; s/.*"val_loss":\([0-9.]*\)}/\1/p}' f32/log.jsonl)
 grep -q "\"val_loss\": $logged" eval.json || fail "eval has $(cat eval.json), the log $logged"
 for cache in true false; do
     "$STROBE" sample f32 --device=cuda --num_samples=1 --max_new_tokens=40 --start=a \

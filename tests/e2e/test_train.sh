@@ -11,10 +11,12 @@ for file in config.conf env.json log.jsonl plan.txt plan.json summary.json sampl
 done
 [ "$(grep -c '"kind":"step"' $run/log.jsonl)" = 300 ] || fail "not 300 steps in the log"
 [ "$(grep -c '"kind":"eval"' $run/log.jsonl)" = 13 ] || fail "not 13 evaluations in the log"
+tail -n 1 $run/log.jsonl | grep -q '"kind":"wall","iter":299,"startup":.*"samples":[0-9]' ||
+    fail "the log does not end with the wall time: $(tail -n 1 $run/log.jsonl)"
 grep -q '"complete": true' $run/summary.json || fail "the summary is not complete"
 [ "$(ls $run/ckpt | wc -l)" -le 3 ] || fail "more than three checkpoints are kept"
 first=$(sed -n '1s/.*"val_loss":\([0-9]*\.[0-9]\).*/\1/p' $run/log.jsonl)
-last=$(sed -n '$s/.*"val_loss":\([0-9]*\.[0-9]\).*/\1/p' $run/log.jsonl)
+last=$(sed -n '/"kind":"eval"/h; ${x; s/.*"val_loss":\([0-9]*\.[0-9]\).*/\1/p}' $run/log.jsonl)
 [ "$first" = 2.1 ] || [ "$first" = 2.2 ] || fail "the loss of an untrained model is $first"
 [ "${last%.*}" = 1 ] || fail "the loss of the trained model is $last"
 
@@ -34,7 +36,7 @@ awk '/"mfu"/ { exit !($2 + 0 > 1) }' runs/low/summary.json || fail "$(cat runs/l
 
 # --- eval: exactly the loss that training logged
 "$STROBE" eval $run --json >eval.json
-logged=$(sed -n '$s/.*"val_loss":\([0-9.]*\)}/\1/p' $run/log.jsonl)
+logged=$(sed -n '/"kind":"eval"/h; ${x; s/.*"val_loss":\([0-9.]*\)}/\1/p}' $run/log.jsonl)
 grep -q "\"val_loss\": $logged" eval.json || fail "eval has $(cat eval.json), the log $logged"
 expect 0 'val loss' "$STROBE" eval $run/ckpt/000300 --eval_iters=3
 
@@ -281,7 +283,7 @@ of=$(sed -n 's/.*"kind":"turn".*"of":\([0-9]*\),.*/\1/p' runs/c/flash=*/log.json
 [ "$(echo "$of" | wc -w)" = 1 ] || fail "the variants did not take turns with each other: $of"
 for flash in false true; do # a warm-up of five steps, then one step a turn
     [ "$(grep -c '"kind":"turn"' runs/c/flash=$flash/log.jsonl)" = 15 ] ||
-        fail "flash=$flash: not 15 turns: $(grep turn runs/c/flash=$flash/log.jsonl)"
+        fail "flash=$flash: not 15 turns: $(grep '"kind":"turn"' runs/c/flash=$flash/log.jsonl)"
 done
 grep -q 'in 15 turns' out || fail "no verdict by turns: $(cat out)"
 # a variant that diverges does not end the other, and the report and the gate say so
@@ -298,7 +300,7 @@ expect 0 'has the same plan as seed=1' "$STROBE" compare tiny.conf --seed=1,2 --
     --max_iters=12 --out_dir=runs/e
 expect 0 'measured ' "$STROBE" compare tiny.conf --flash=false,true --max_iters=20 \
     --out_dir=runs/f --one-by-one
-[ -z "$(cat runs/f/*/log.jsonl | grep turn)" ] || fail "--one-by-one took turns"
+[ -z "$(cat runs/f/*/log.jsonl | grep '"kind":"turn"')" ] || fail "--one-by-one took turns"
 "$STROBE" train tiny.conf --out_dir=runs/g --flash=false --max_iters=20 >out 2>&1
 timeless runs/g >alone
 timeless runs/c/flash=false >turned

@@ -65,5 +65,5 @@ $(cat "$work/out")"
 
 # The log without fields that depend on the clock.
 timeless() {
-    sed '/"kind":"sample"/d; /"kind":"turn"/d; s/,"ms":.*}/}/' "$1/log.jsonl"
+    sed '/"kind":"sample"/d; /"kind":"turn"/d; /"kind":"wall"/d; s/,"ms":.*}/}/' "$1/log.jsonl"
 }

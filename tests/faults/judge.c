@@ -100,7 +100,8 @@ static char *timeless(const char *run)
         char *end = strchr(line, '\n');
         if (end) *end = '\0';
         char *ms = strstr(line, ",\"ms\":");
-        if (!strstr(line, "\"kind\":\"sample\"") && !strstr(line, "\"kind\":\"turn\"")) {
+        if (!strstr(line, "\"kind\":\"sample\"") && !strstr(line, "\"kind\":\"turn\"") &&
+            !strstr(line, "\"kind\":\"wall\"")) {
             if (ms) *ms = '\0';
             fprintf(f, "%s%s", line, end ? "\n" : "");
         }

@@ -232,6 +232,19 @@ static void test_a_gpu(void **state)
 }
 
 /* All-reduces of each size; kept at their best, each number of ranks by itself. */
+static void test_slow_bf16(void **state)
+{
+    (void)state;
+    struct machine m = {.peaks = 2,
+                        .peak = {{.precision = MACHINE_F32, .flops = 2e11},
+                                 {.precision = MACHINE_BF16, .flops = 1e11}}};
+    assert_true(machine_has_slow_bf16(&m));
+    m.peak[1].flops = 3e11;
+    assert_false(machine_has_slow_bf16(&m));
+    m.peaks = 1;
+    assert_false(machine_has_slow_bf16(&m));
+}
+
 static void test_links(void **state)
 {
     (void)state;
@@ -320,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_best_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_without_history, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_gpu, setup, teardown),
+        cmocka_unit_test(test_slow_bf16),
         cmocka_unit_test_setup_teardown(test_links, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),

@@ -404,7 +404,7 @@ static void test_ctrl_c_keeps_results(void **state)
 
 /* The number of commands started, and the one during which Ctrl-C arrives, which itself does not
  * see the signal. */
-static int commands, stopped_command, overwrites, resumes;
+static int commands, stopped_command, overwrites, resumes, choices;
 
 static enum status run_command(void *user, char *const *word, int words, bool quiet)
 {
@@ -413,6 +413,8 @@ static enum status run_command(void *user, char *const *word, int words, bool qu
     for (int i = 0; i < words; i++) {
         overwrites += !strcmp(word[i], "--overwrite");
         resumes += !strcmp(word[i], "--init_from=resume");
+        choices += !strcmp(word[i], "--dtype=float32") || !strcmp(word[i], "--replay=false") ||
+                   !strcmp(word[i], "--pad_vocab=0");
     }
     if (commands++ == stopped_command) raise(SIGINT);
     return ST_OK;
@@ -426,10 +428,11 @@ static void test_no_command_after_ctrl_c(void **state)
     struct sheet s;
     r.command = run_command;
     for (int i = 0; i < 2; i++) {
-        commands = 0;
+        commands = choices = 0;
         stopped_command = i;
         assert_int_equal(run_until("nanogpt-attention", 2, &r, &s), ST_INTERRUPTED);
         assert_int_equal(commands, i + 1);
+        assert_int_equal(choices, 3 * commands); /* nothing is left at auto */
         assert_non_null(strstr(fail_message(), "the runs so far are in nowhere"));
         assert_non_null(strstr(fail_message(), "--init_from=resume"));
     }
