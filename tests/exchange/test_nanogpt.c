@@ -287,6 +287,7 @@ static void test_steps(void **)
         set(CKPT_STEP, right[i]);
         struct exchange_model m = open_ckpt();
         assert_int_equal(m.states, 2);
+        assert_true(m.steps == (i == COUNT_OF(right) - 1 ? 6 : 0));
         exchange_close(&m);
     }
     set(CKPT_STEP, CKPT_VALUE("K\x8"));
