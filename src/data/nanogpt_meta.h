@@ -1,4 +1,4 @@
-/* nanogpt_meta.h - reads and writes meta.pkl, in which nanoGPT stores the characters of a data set. */
+/* nanogpt_meta.h - reads and writes meta.pkl, the characters of a data set of nanoGPT. */
 #ifndef DATA_NANOGPT_META_H
 #define DATA_NANOGPT_META_H
 
