@@ -4,6 +4,7 @@ import json
 import tiktoken
 import tokenizers
 
+BATCH = 1000
 PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 
 
@@ -34,7 +35,11 @@ def encoders(folder, threads=None):
         return [t.encode_ordinary(x) for x in texts]
 
     def of_huggingface(texts):
-        return [x.ids for x in h.encode_batch(texts, add_special_tokens=False)]
+        ids = []
+        for first in range(0, len(texts), BATCH):  # an encoding takes far more memory than its ids
+            batch = h.encode_batch(texts[first:first + BATCH], add_special_tokens=False)
+            ids += [x.ids for x in batch]
+        return ids
 
     return {"tiktoken " + tiktoken.__version__: of_tiktoken,
             "tokenizers " + tokenizers.__version__: of_huggingface}

@@ -1,6 +1,23 @@
 /* strobe config: the configuration that a run would use, or the reference of all keys. */
+#include "base/file.h"
+#include "base/visible.h"
 #include "cli/command.h"
 #include "model/model.h"
+
+/* How the run began from which a new run would take its keys, as a comment. */
+static void print_origin(int argc, char **argv, struct str *s, struct arena *a)
+{
+    struct config of_run;
+    for (int i = 0; i < argc; i++) {
+        const char *path = arena_printf(a, "%s/config.conf", argv[i]);
+        config_init(&of_run);
+        if (config_is_override(argv[i]) || !file_exists(path)) continue;
+        if (config_read(&of_run, path, a) != ST_OK || !config_origin(&of_run)) continue;
+        str_append(s, "\n# The run itself began with init_from = ");
+        visible_append(s, config_origin(&of_run));
+        str_append(s, "\n");
+    }
+}
 
 enum status cmd_config(int argc, char **argv, struct arena *a)
 {
@@ -26,6 +43,7 @@ enum status cmd_config(int argc, char **argv, struct arena *a)
         config_print_json(&c, &s);
     else
         config_print(&c, &s);
+    if (!json && !reference) print_origin(argc, argv, &s, a);
     command_print(&s);
     /* An invalid configuration is printed before it is refused, so that it can be read. */
     return reference ? ST_OK : model_check(&c);

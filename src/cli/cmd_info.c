@@ -4,6 +4,7 @@
 #include "check/ops_doc.h"
 #include "cli/command.h"
 #include "cli/device.h"
+#include "exchange/published.h"
 #include "present/table_form.h"
 #include "train/origin.h"
 #include "view/info_view.h"
@@ -13,6 +14,9 @@ static enum status info_of(const char *word, bool json, struct arena *a)
 {
     struct str s = {0};
     struct exchange_model m;
+    const struct published *p = exchange_is_path(word, a) ? NULL : published_find(word);
+    const char *remote;
+    if (p && published_is_remote(p, &remote, a)) return fail(ST_ABSENT, "%s", remote);
     TRY(origin_find(&m, word, a));
     if (json)
         json_print(exchange_json(&m), &s);

@@ -48,7 +48,11 @@ static void make_variant(struct variants *all, int n, struct arena *a)
         v->word[i] = arena_printf(a, "--%s", word);
         n /= x->values;
     }
-    v->dir = arena_printf(a, "%s/%s", all->config.train.out_dir, v->name);
+    char *folder = arena_strdup(a, v->name);
+    for (char *c = folder; *c; c++)
+        if (*c == '/') *c = '_'; /* of init_from=runs/base */
+    v->folder = folder;
+    v->dir = arena_printf(a, "%s/%s", all->config.train.out_dir, folder);
 }
 
 enum status variants_read(struct variants *v, int argc, char **argv, struct arena *a)
@@ -77,13 +81,21 @@ enum status variants_read(struct variants *v, int argc, char **argv, struct aren
 enum status variants_config(const struct variants *v, int i, struct config *ret, struct arena *a)
 {
     const struct variant *x = &v->variant[i];
-    enum status st = command_read_config(ret, v->commons, v->common, true, a);
-    for (int k = 0; st == ST_OK && k < v->grid.axes; k++) st = config_set(ret, x->word[k], a);
-    if (st == ST_OK) st = model_check(ret);
-    if (st == ST_OK) st = device_choose_measured(ret, NULL, false, a);
-    if (st != ST_OK) return st;
-    if (strlen(x->name) <= NAME_MAX && !strchr(x->name, '/')) return ST_OK;
-    return fail(ST_USAGE, "%s cannot be a folder name; choose shorter values, without /", x->name);
+    char **word = ARENA_NEW(a, char *, v->commons + v->grid.axes + 1);
+    int words = 0;
+    for (int k = 0; k < v->commons; k++) word[words++] = v->common[k];
+    for (int k = 0; k < v->grid.axes; k++) word[words++] = x->word[k];
+    TRY(command_read_config(ret, words, word, true, a));
+    TRY(model_check(ret));
+    TRY(device_choose_measured(ret, NULL, false, a));
+    if (strlen(x->folder) > NAME_MAX)
+        return fail(ST_USAGE, "%s is too long for the name of a folder; choose shorter values",
+                    x->folder);
+    for (int k = 0; k < i; k++)
+        if (!strcmp(v->variant[k].folder, x->folder))
+            return fail(ST_USAGE, "%s and %s would have the same folder, %s; rename one of them",
+                        v->variant[k].name, x->name, x->folder);
+    return ST_OK;
 }
 
 enum status variants_plan(struct variants *v, int i, const struct config *c, unsigned kinds,

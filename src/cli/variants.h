@@ -9,8 +9,8 @@
 enum { VARIANTS_MOST = 16 };
 
 struct variant {
-    const char *name, *dir; /* "flash=false", "runs/x/flash=false" */
-    char *word[BENCH_AXES]; /* "--flash=false" */
+    const char *name, *folder, *dir; /* "flash=false", the same without /, "runs/x/flash=false" */
+    char *word[BENCH_AXES];          /* "--flash=false" */
     struct device device;
     int64_t bytes; /* of device memory that it takes */
 };

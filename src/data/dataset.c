@@ -10,6 +10,7 @@
 #include "data/meta.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum {
     NAME_BYTES_MOST = 200, /* a file name has at most 255; a temporary folder has a longer name */
@@ -300,6 +301,7 @@ enum status dataset_create(const char *data_dir, const char *name, bool replace,
     struct folder_writer w;
     struct meta m = {};
     TRY(dataset_check_name(name));
+    bool had_data_dir = file_exists(data_dir);
     TRY(file_make_dirs(data_dir));
     TRY(folder_writer_open(&w, folder, OWN_SET));
     enum status st = check_free(folder, replace);
@@ -307,6 +309,7 @@ enum status dataset_create(const char *data_dir, const char *name, bool replace,
     if (st == ST_OK) st = meta_write(&m, arena_printf(a, "%s/meta.json", w.temporary));
     if (st == ST_OK) return folder_writer_commit(&w);
     folder_writer_discard(&w);
+    if (!had_data_dir) rmdir(data_dir); /* unless another data set is there by now */
     return st;
 }
 

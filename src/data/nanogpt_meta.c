@@ -1,6 +1,7 @@
 #include "data/nanogpt_meta.h"
 
 #include "base/file.h"
+#include "base/str.h"
 #include "data/kind.h"
 #include "data/pickle.h"
 
@@ -69,4 +70,49 @@ enum status nanogpt_meta_read(struct vocabulary *v, const char *path, struct are
     TRY(check_inverse(path, stoi->dict, &read));
     *v = read;
     return ST_OK;
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+/* An opcode with a little-endian operand of 4 bytes. */
+static void put_operand(struct str *s, char opcode, uint32_t operand)
+{
+    str_append_bytes(s, &opcode, 1);
+    for (int i = 0; i < 4; i++) str_append_bytes(s, &(char){(char)(operand >> 8 * i)}, 1);
+}
+
+static void put_number(struct str *s, int number)
+{
+    put_operand(s, 'J', (uint32_t)number);
+}
+
+static void put_text(struct str *s, const char *text)
+{
+    put_operand(s, 'X', (uint32_t)strlen(text));
+    str_append(s, text);
+}
+
+enum status nanogpt_meta_write(const struct vocabulary *v, const char *path)
+{
+    struct str s = {};
+    str_append(&s, "\x80\x02}("); /* protocol 2; an empty dictionary, and the items to put in */
+    put_text(&s, "vocab_size");
+    put_number(&s, v->size);
+    put_text(&s, "itos");
+    str_append(&s, "}(");
+    for (int i = 0; i < v->size; i++) {
+        put_number(&s, i);
+        put_text(&s, v->text[i]);
+    }
+    str_append(&s, "u");
+    put_text(&s, "stoi");
+    str_append(&s, "}(");
+    for (int i = 0; i < v->size; i++) {
+        put_text(&s, v->text[i]);
+        put_number(&s, i);
+    }
+    str_append(&s, "uu.");
+    enum status st = file_write(path, s.data, s.len);
+    str_release(&s);
+    return st;
 }

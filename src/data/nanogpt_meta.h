@@ -1,4 +1,4 @@
-/* nanogpt_meta.h - reads meta.pkl, in which nanoGPT stores the characters of a data set. */
+/* nanogpt_meta.h - reads and writes meta.pkl, the characters of a data set of nanoGPT. */
 #ifndef DATA_NANOGPT_META_H
 #define DATA_NANOGPT_META_H
 
@@ -8,5 +8,7 @@
  * "vocab_size", "itos" and "stoi", these contradict each other, or the characters are not sorted by
  * code point, as nanoGPT sorts them. */
 enum status nanogpt_meta_read(struct vocabulary *v, const char *path, struct arena *a);
+/* Writes a vocabulary of characters as meta.pkl. */
+enum status nanogpt_meta_write(const struct vocabulary *v, const char *path);
 
 #endif

@@ -88,6 +88,16 @@ static struct safetensor shape_of(const struct exchange_tensor *t)
     return s;
 }
 
+/* The bytes of a value; 0: the type is not read. */
+static int64_t width_of(enum safetensors_type type)
+{
+    static const int64_t width[SAFETENSORS_TYPE_COUNT] = {[SAFETENSORS_F64] = 8,
+                                                          [SAFETENSORS_F32] = 4,
+                                                          [SAFETENSORS_F16] = 2,
+                                                          [SAFETENSORS_BF16] = 2};
+    return width[type];
+}
+
 static enum status check_tensor(const struct exchange_model *m, const struct parameter *p,
                                 enum exchange_part part)
 {
@@ -103,9 +113,8 @@ static enum status check_tensor(const struct exchange_model *m, const struct par
         return fail(ST_FORMAT, "%s: tensor %s is %s, but by the sizes of the model it is %s",
                     m->path, p->name, safetensors_shape(&found, there),
                     safetensors_shape(&wanted, here));
-    if (t->type == SAFETENSORS_F32 || t->type == SAFETENSORS_F16 || t->type == SAFETENSORS_BF16)
-        return ST_OK;
-    return fail(ST_UNSUPPORTED, "%s: tensor %s has the type %s; F32, F16 and BF16 are read",
+    if (width_of(t->type)) return ST_OK;
+    return fail(ST_UNSUPPORTED, "%s: tensor %s has the type %s; F64, F32, F16 and BF16 are read",
                 m->path, p->name, safetensors_type_name(t->type));
 }
 
@@ -214,19 +223,30 @@ static float brain_to_float(uint16_t b)
 
 enum { CHUNK = 1 << 16 };
 
+/* Converts `n` values of a type to float32; F64 is rounded to the nearest. */
+static void to_floats(enum safetensors_type type, const void *from, int64_t n, float *ret)
+{
+    const uint16_t *narrow = from;
+    const double *wide = from;
+    for (int64_t i = 0; i < n; i++)
+        ret[i] = type == SAFETENSORS_F64   ? (float)wide[i]
+                 : type == SAFETENSORS_F16 ? half_to_float(narrow[i])
+                                           : brain_to_float(narrow[i]);
+}
+
 /* Reads `count` values of a tensor from value `from` on, as float32. */
 static enum status read_values(const struct exchange_model *m, const struct exchange_tensor *t,
                                int64_t from, int64_t count, float *ret)
 {
-    static _Thread_local uint16_t narrow[CHUNK];
+    static _Thread_local double raw[CHUNK];
     const struct exchange_file *f = &m->file[t->file];
+    int64_t width = width_of(t->type);
     if (t->type == SAFETENSORS_F32)
-        return file_read_range(f->fd, f->path, t->from + 4 * from, 4 * count, ret);
-    float (*widen)(uint16_t) = t->type == SAFETENSORS_F16 ? half_to_float : brain_to_float;
+        return file_read_range(f->fd, f->path, t->from + width * from, width * count, ret);
     for (int64_t at = 0; at < count; at += CHUNK) {
         int64_t n = min_i64(CHUNK, count - at);
-        TRY(file_read_range(f->fd, f->path, t->from + 2 * (from + at), 2 * n, narrow));
-        for (int64_t i = 0; i < n; i++) ret[at + i] = widen(narrow[i]);
+        TRY(file_read_range(f->fd, f->path, t->from + width * (from + at), width * n, raw));
+        to_floats(t->type, raw, n, ret + at);
     }
     return ST_OK;
 }

@@ -66,6 +66,7 @@ struct exchange_model {
     int files;
     int64_t iter;         /* updates done; 0: none or unknown */
     double best_val_loss; /* +infinity: unknown */
+    double steps;         /* that its optimizer has done, if fewer than iter; else 0 */
     int states;           /* moments of each parameter: AdamW 2, SGD 1; 0: no optimizer state */
     void *private;        /* for the format's own use */
     const struct vocabulary *vocabulary; /* for a checkpoint of a run: the run's; NULL: unknown */

@@ -1,5 +1,6 @@
 #include "base/folder.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "data/kind.h"
 #include "exchange/huggingface.h"
@@ -126,7 +127,12 @@ enum status huggingface_write(const struct exchange_source *s, const char *path,
     TRY(file_make_parent(path));
     TRY(folder_writer_open(&w, path, OWN_MODEL));
     enum status st = write_files(s, w.temporary, a);
-    if (st == ST_OK) return folder_writer_commit(&w);
-    folder_writer_discard(&w);
+    if (st == ST_OK)
+        st = folder_writer_commit(&w);
+    else
+        folder_writer_discard(&w);
+    if (st == ST_OK && !s->config->model.bias)
+        log_info("%s has no biases, and a GPT2LMHeadModel always has: those written are zeros",
+                 s->from);
     return st;
 }

@@ -2,7 +2,6 @@
  * model_args, iter_num and best_val_loss. Matrices are stored as in nn.Linear, (out,in). */
 #include "exchange/nanogpt.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "exchange/exchange.h"
 #include "exchange/torch_model.h"
 
@@ -158,9 +157,7 @@ static enum status add_state(struct exchange_model *m, const struct pickle_value
         return fail(ST_FORMAT, "%s: the optimizer has done %g steps, but iter_num is %lld", m->path,
                     step, (long long)m->iter);
     if (!same && number == 0) /* a loss scaler may skip steps */
-        log_warning("%s: the optimizer has done %g steps in %lld iterations; it goes on as if "
-                    "none had been skipped",
-                    m->path, step, (long long)m->iter);
+        m->steps = step;
     bool transposed = nanogpt_is_transposed(name);
     TRY(torch_model_add(m, name, EXCHANGE_MOMENT1, transposed, pickle_find(of, "exp_avg"), a));
     return torch_model_add(m, name, EXCHANGE_MOMENT2, transposed, pickle_find(of, "exp_avg_sq"), a);

@@ -1,5 +1,7 @@
 #include "base/file.h"
 #include "base/log.h"
+#include "data/kind.h"
+#include "data/nanogpt_meta.h"
 #include "exchange/nanogpt.h"
 #include "exchange/torch_write.h"
 
@@ -222,6 +224,23 @@ static void put_all(struct writing *x)
     torch_end(&x->w);
 }
 
+/* Writes the characters beside ckpt.pt; a file that is there already is kept. */
+static enum status write_characters(const struct exchange_source *s, const char *path,
+                                    struct arena *a)
+{
+    const char *slash = strrchr(path, '/');
+    const char *meta = arena_printf(a, "%.*smeta.pkl", slash ? (int)(slash + 1 - path) : 0, path);
+    if (s->vocabulary->kind != &data_characters) return ST_OK;
+    if (file_exists(meta)) {
+        log_info("%s exists already and is kept", meta);
+        return ST_OK;
+    }
+    TRY(nanogpt_meta_write(s->vocabulary, meta));
+    log_info("its characters: %s, which nanoGPT's sample.py looks for in data/%s", meta,
+             s->config->data.dataset);
+    return ST_OK;
+}
+
 enum status nanogpt_write(const struct exchange_source *s, const char *path, struct arena *a)
 {
     struct writing x = {.s = s, .a = a};
@@ -233,6 +252,7 @@ enum status nanogpt_write(const struct exchange_source *s, const char *path, str
     TRY(torch_writer_open(&x.w, path, a));
     put_all(&x);
     TRY(torch_writer_commit(&x.w));
+    TRY(write_characters(s, path, a));
     if (s->config->model.gelu == GELU_TANH)
         log_warning("nanoGPT computes GELU exactly, but %s was trained with tanh's approximation: "
                     "its losses will differ in the fourth digit",

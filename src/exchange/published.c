@@ -135,6 +135,19 @@ static enum status fetch(const struct published *p, const char *folder, struct a
                    p->name, p->name, folder);
 }
 
+bool published_is_remote(const struct published *p, const char **ret_words, struct arena *a)
+{
+    const char *cache = file_cache_folder(a);
+    if (in_hub(p, a) || (cache && has_weights(arena_printf(a, "%s/%s", cache, p->name), a)))
+        return false;
+    *ret_words = arena_printf(a,
+                              "%s is not on this machine; its first use, as in `strobe sample %s`, "
+                              "downloads %s (%.1f GB) into %s/%s",
+                              p->name, p->name, p->weights.url, (double)p->weights.bytes / 1e9,
+                              cache ? cache : "the cache", p->name);
+    return true;
+}
+
 enum status published_get(const struct published *p, const char **ret_folder, struct arena *a)
 {
     const char *cache = file_cache_folder(a), *found = in_hub(p, a);

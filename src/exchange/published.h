@@ -14,6 +14,8 @@ const char *published_names(struct arena *a);
 double published_loss(const char *name);
 /* Sets the configuration keys of the model; reads no files. */
 void published_config(const struct published *p, struct config_model *ret);
+/* Whether published_get would download the model; describes that in a sentence. */
+bool published_is_remote(const struct published *p, const char **ret_words, struct arena *a);
 /* Finds the folder with the model's config.json and model.safetensors in Strobe's cache
  * ($XDG_CACHE_HOME/strobe/NAME, else ~/.cache/strobe/NAME) or in Hugging Face's ($HF_HUB_CACHE,
  * $HF_HOME/hub, else ~/.cache/huggingface/hub). Otherwise downloads the model to Strobe's cache and

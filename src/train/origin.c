@@ -135,6 +135,10 @@ enum status origin_open(struct exchange_model *m, const char *place, const struc
                   "%s has already done %lld iterations: set --max_iters to more, or take the "
                   "weights alone (--init_weights_only=true)",
                   m->path, (long long)m->iter);
+    if (st == ST_OK && takes_states(m, c) && m->steps)
+        log_warning("%s: the optimizer has done %g steps in %lld iterations; it goes on as if "
+                    "none had been skipped",
+                    m->path, m->steps, (long long)m->iter);
     if (st != ST_OK) exchange_close(m);
     return st;
 }

@@ -7,6 +7,7 @@
 #include "data/meta.h"
 #include "engine/device.h"
 #include "engine/weights.h"
+#include "exchange/published.h"
 #include "model/model.h"
 #include "train/origin.h"
 #include "train/rundir.h"
@@ -214,8 +215,8 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
     if (!has_config && !has_ckpt)
         return fail(ST_USAGE,
                     "%s is neither a run directory nor a checkpoint in one, nor a model of another "
-                    "program (gpt2, a folder of Hugging Face): `strobe train` creates runs",
-                    path);
+                    "program (%s, a folder of Hugging Face): `strobe train` creates runs",
+                    path, published_names(a));
     if (is_checkpoint && best)
         return fail(ST_USAGE,
                     "%s is a single checkpoint: give the run directory to use the best one", path);

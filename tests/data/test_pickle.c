@@ -72,6 +72,19 @@ static void test_protocols(void **state)
     }
 }
 
+static void test_written(void **state)
+{
+    (void)state;
+    const char *const path = workdir_path("written.pkl");
+    struct vocabulary v, back;
+    assert_int_equal(read_meta(&v, protocols[0].bytes, protocols[0].count), ST_OK);
+    assert_int_equal(nanogpt_meta_write(&v, path), ST_OK);
+    if (nanogpt_meta_read(&back, path, &arena) != ST_OK) fail_msg("%s", fail_message());
+    assert_int_equal(back.size, v.size);
+    for (int k = 0; k < v.size; k++)
+        assert_string_equal(vocabulary_text(&back, k), vocabulary_text(&v, k));
+}
+
 /* Cut anywhere, it is refused; with any bit flipped it is refused or gives a valid vocabulary. */
 static void test_damage(void **state)
 {
@@ -486,7 +499,7 @@ int main(void)
         TEST(test_protocols),          TEST(test_damage),       TEST(test_code_is_not_run),
         TEST(test_malformed),          TEST(test_values),       TEST(test_bounds),
         TEST(test_other_dictionaries), TEST(test_torch_values), TEST(test_torch_calls),
-        TEST(test_torch_refusals),     TEST(test_torch_bounds),
+        TEST(test_torch_refusals),     TEST(test_torch_bounds), TEST(test_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

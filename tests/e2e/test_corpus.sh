@@ -26,6 +26,9 @@ cmp data/one/train.bin data/piped/train.bin || fail "the standard input"
 # Documents: lines of JSON and files; each goes to one split and ends with token 266.
 awk 'BEGIN { for (i = 0; i < 3000; i++) printf "{\"text\": \"the dog %d \\u00e9\"}\n", i }' \
     >docs.jsonl
+echo '{"text": ' >bad.jsonl
+data bad --from=bad.jsonl --data_dir=refused 2>/dev/null && fail "a line that is not JSON"
+[ ! -e refused ] || fail "a refused data set leaves a folder"
 data docs --from=docs.jsonl --val_share=0.25 | grep -q 'documents   3,000' || fail "documents"
 ends=$(cat data/docs/train.bin data/docs/val.bin | od -An -v -tu2 -w2 | grep -c '^ *266$')
 [ "$ends" = 3000 ] || fail "$ends ends of documents"

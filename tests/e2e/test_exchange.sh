@@ -18,6 +18,11 @@ train --init_from=half --out_dir=fork
 [ "$(weights whole/ckpt/000050)" = "$(weights fork/ckpt/000050)" ] || fail "a fork differs"
 grep -q '^bias = true' fork/config.conf || fail "the keys of the model do not follow the run"
 grep -q "^init_from = .*/half" fork/config.conf || fail "config.conf forgets what it began with"
+expect 0 '# The run itself began with init_from = ' "$STROBE" config fork
+"$STROBE" config whole >out && grep -q 'itself began' out && fail "$(cat out)"
+quiet compare tiny.conf --max_iters=26 --init_from=scratch,half --out_dir=both
+quiet compare tiny.conf --max_iters=26 --init_from="scratch,$work/half" --out_dir=paths
+grep -q '^bias = true' paths/*_half/config.conf || fail "a variant does not follow the run"
 train --init_from=half/ckpt/000025 --init_weights_only=true --out_dir=weights
 [ "$(weights whole/ckpt/000050)" = "$(weights weights/ckpt/000050)" ] && fail "states were taken"
 grep -q '"iter":1,' weights/log.jsonl || fail "weights alone do not begin at iteration 0"
@@ -84,7 +89,7 @@ expect 2 'strobe train CONFIG --init_from=plain' "$STROBE" train plain
 expect 0 'a new run with the keys of whole and new weights; to begin with its weights, add --init' \
     env STROBE_LOG=info "$STROBE" train whole --out_dir=anew --max_iters=1
 train --bias=false --gelu=tanh --out_dir=bare
-quiet export bare --to=hf
+expect 0 'those written are zeros' env STROBE_LOG=info "$STROBE" export bare --to=hf
 grep -q '"activation_function": "gelu_new"' exports/bare-hf/config.json || fail "gelu"
 rm a.npy b.npy && logits bare a.npy && logits exports/bare-hf b.npy
 od -An -tf4 -w4 -j128 a.npy >a && od -An -tf4 -w4 -j128 b.npy >b
@@ -114,7 +119,8 @@ grep -q '^block_size = 16' short/config.conf || fail "block_size"
 # nanoGPT's ckpt.pt: the optimizer's state goes along, so a training goes on with the same bits.
 train --bias=true --max_iters=25 --out_dir=quarter
 quiet export quarter --to=nanogpt
-[ "$(ls exports/quarter)" = ckpt.pt ] || fail "$(ls exports/quarter)"
+[ "$(ls exports/quarter)" = "ckpt.pt
+meta.pkl" ] || fail "$(ls exports/quarter)"
 train --init_from=exports/quarter/ckpt.pt --out_dir=handed
 [ "$(weights whole/ckpt/000050)" = "$(weights handed/ckpt/000050)" ] || fail "ckpt.pt changes bits"
 expect 0 'iteration 25, best val loss' "$STROBE" info exports/quarter/ckpt.pt
@@ -152,4 +158,7 @@ expect 1 'pytorch_model.bin is no zip file' "$STROBE" sample broken
 HOME=$work/none XDG_CACHE_HOME='' HF_HOME='' HF_HUB_CACHE='' expect 1 \
     'put model.safetensors of https://huggingface.co/openai-community/gpt2-medium into' \
     "$STROBE" sample gpt2-medium
+HOME=$work/none XDG_CACHE_HOME='' HF_HOME='' HF_HUB_CACHE='' expect 1 \
+    'downloads https://huggingface.co/openai-community/gpt2-medium/' "$STROBE" info gpt2-medium
+expect 2 'gpt2, gpt2-medium' "$STROBE" sample gpt2-small
 echo "fork, weights alone, export, import and their refusals"

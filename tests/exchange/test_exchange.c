@@ -307,6 +307,28 @@ static void test_long_tensor_of_16_bits(void **)
     exchange_close(&m);
 }
 
+/* Numbers of float64 are rounded to the nearest float32, in several of the reader's pieces. */
+static void test_long_tensor_of_64_bits(void **)
+{
+    enum { ROWS = 20001 };
+    double *wide = ARENA_NEW(&arena, double, ROWS *HF_EMBD);
+    float *values = ARENA_NEW(&arena, float, ROWS *HF_EMBD);
+    for (int i = 0; i < ROWS * HF_EMBD; i++) {
+        wide[i] = (i - 80000) / 3.0;
+        values[i] = (float)wide[i];
+    }
+    struct safetensor *t = hf_tensor(&hf, "wte.weight");
+    t->type = SAFETENSORS_F64;
+    t->dim[0] = ROWS;
+    t->data = wide;
+    hf_set(&hf, "vocab_size", "20001");
+    hf_write(&hf, folder);
+    t->data = values;
+    struct exchange_model m = open_model(folder);
+    assert_values(&m, &hf, ROWS, HF_POSITIONS);
+    exchange_close(&m);
+}
+
 /* --- keys ------------------------------------------------------------------------------------- */
 
 static void test_keys_of_the_model(void **)
@@ -432,8 +454,9 @@ int main(void)
         TEST(test_other_sizes_of_the_tables), TEST(test_shards),
         TEST(test_masks_are_skipped),         TEST(test_heads),
         TEST(test_all_numbers_of_16_bits),    TEST(test_files_of_16_bits),
-        TEST(test_long_tensor_of_16_bits),    TEST(test_keys_of_the_model),
-        TEST(test_keys_of_published_models),  TEST(test_cache_of_hugging_face),
+        TEST(test_long_tensor_of_16_bits),    TEST(test_long_tensor_of_64_bits),
+        TEST(test_keys_of_the_model),         TEST(test_keys_of_published_models),
+        TEST(test_cache_of_hugging_face),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

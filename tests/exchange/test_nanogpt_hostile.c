@@ -248,7 +248,7 @@ static void test_tensors(void **)
     static const enum safetensors_type types[] = {SAFETENSORS_I32};
     for (int i = 0; i < COUNT_OF(types); i++) {
         ckpt_tensor(&ckpt, "h.0.mlp.c_fc.weight")->type = types[i];
-        refuse("integers", "F32, F16 and BF16 are read");
+        refuse("integers", "F64, F32, F16 and BF16 are read");
     }
     struct ckpt_tensor *t = ckpt_tensor(&ckpt, "h.0.mlp.c_fc.weight"); /* as of Conv1D */
     t->dim[0] = CKPT_EMBD;
