@@ -200,9 +200,9 @@ double threads_worked(const char *stat, const int *processor, int n)
     return ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-int64_t threads_beside(int64_t cores, int64_t processors, double busy)
+int64_t threads_beside(int64_t cores, int64_t processors, double taken)
 {
-    return max_i64(min_i64(cores, llround((double)processors - busy)), 1);
+    return max_i64(min_i64(cores, llround((double)processors - taken)), 1);
 }
 
 int64_t threads_free(void)

@@ -27,8 +27,9 @@ void threads_unbind(void);
  * kept busy for about a minute, at least one. A thread that has to share its core delays all others
  * at every barrier. Takes 0.1 s on a busy machine, no time on an idle one. */
 int64_t threads_free(void);
-/* The same for `cores` cores of `processors` logical processors, `busy` of which are taken. */
-int64_t threads_beside(int64_t cores, int64_t processors, double busy);
+/* The same for `cores` cores of `processors` logical processors, of which other programs have
+ * taken `taken`. */
+int64_t threads_beside(int64_t cores, int64_t processors, double taken);
 /* Seconds since boot in which these `n` logical processors worked, by the text of /proc/stat. */
 double threads_worked(const char *stat, const int *processor, int n);
 /* Number of distinct cores among `n` logical processors, given in ascending order; `root` is

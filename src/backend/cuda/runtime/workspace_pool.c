@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* A piece has PIECE bytes, so that no two matmuls share a cache line. */
-enum { PIECE = 256, PIECES = 2048, NEIGHBOURS = 16 };
+enum { PIECE = 256, PIECES = 2048, NEIGHBORS = 16 };
 
 struct workspace_pool {
     CUdeviceptr pool; /* 0: not available */
@@ -59,22 +59,21 @@ static int piece_of(const struct workspace_pool *c, CUgraphNode node)
 }
 
 /* The nodes that depend on `node`, or those it depends on; false: too many, or the query failed. */
-static bool neighbors(CUgraphNode node, bool dependents, CUgraphNode ret[NEIGHBOURS],
-                       size_t *ret_n)
+static bool neighbors(CUgraphNode node, bool dependents, CUgraphNode ret[NEIGHBORS], size_t *ret_n)
 {
     const struct cuda_driver *d = cuda_driver(NULL);
-    CUgraphEdgeData edge[NEIGHBOURS];
-    *ret_n = NEIGHBOURS;
+    CUgraphEdgeData edge[NEIGHBORS];
+    *ret_n = NEIGHBORS;
     return (dependents ? d->cuGraphNodeGetDependentNodes
                        : d->cuGraphNodeGetDependencies)(node, ret, edge, ret_n) == CUDA_SUCCESS &&
-           *ret_n < NEIGHBOURS;
+           *ret_n < NEIGHBORS;
 }
 
 /* Makes the dependents of the node depend on its dependencies, so that it can be removed. False
  * if the driver refuses; dependencies added until then are harmless. */
 static bool bypass(CUgraph graph, CUgraphNode node)
 {
-    CUgraphNode before[NEIGHBOURS], after[NEIGHBOURS];
+    CUgraphNode before[NEIGHBORS], after[NEIGHBORS];
     size_t n_before, n_after;
     if (!neighbors(node, false, before, &n_before) || !neighbors(node, true, after, &n_after))
         return false;
