@@ -44,16 +44,27 @@ static int find_run(int words, char **word)
 }
 
 /* What nanoGPT's users type without CONFIG: --init_from=resume with --out_dir=RUN, which continues
- * the run, and --dataset=NAME, which trains the model that the defaults describe. */
-static void go_without_config(struct request *r)
+ * the run; --init_from=RUN with --out_dir=NEW, a fork with the configuration of the run; and
+ * --dataset=NAME, which trains the model that the defaults describe. */
+static void go_without_config(struct request *r, struct arena *a)
 {
     int out_dir = -1;
+    char *origin = NULL;
     bool resumes = false;
     for (int i = 0; i < r->words; i++) {
         if (!config_is_override(r->word[i])) return;
         if (!strncmp(r->word[i], "--out_dir=", 10)) out_dir = i;
         if (!strncmp(r->word[i], "--dataset=", 10)) r->defaults = true;
+        if (!strncmp(r->word[i], "--init_from=", 12)) origin = r->word[i] + 12;
         resumes |= !strcmp(r->word[i], "--init_from=resume");
+    }
+    if (origin && out_dir >= 0 && file_exists(arena_printf(a, "%s/config.conf", origin))) {
+        char **word = ARENA_NEW(a, char *, r->words + 1);
+        memcpy(word + 1, r->word, (size_t)r->words++ * sizeof *word);
+        *word = origin;
+        r->word = word;
+        r->run = 0;
+        return;
     }
     if (!resumes || out_dir < 0 || !file_is_dir(r->word[out_dir] + 10)) return;
     r->word[out_dir] += 10;
@@ -391,7 +402,7 @@ enum status cmd_train(int argc, char **argv, struct arena *a)
     r.words = argc;
     r.word = argv;
     r.run = find_run(argc, argv);
-    if (r.run < 0) go_without_config(&r);
+    if (r.run < 0) go_without_config(&r, a);
     struct ranks_program program = {
         arena_printf(a, "%s %s %s", version_number, version_commit, version_mode), mpirun_words(a)};
     enum status st = ranks_join(&r.ranks, &program);

@@ -81,6 +81,11 @@ expect 0 '4 iterations' "$STROBE" train --init_from=resume \
     --out_dir=out-shakespeare-char --max_iters=8
 [ -e out-shakespeare-char/ckpt/000008/DONE ] || fail "not resumed: $(ls out-shakespeare-char/ckpt)"
 
+# A fork has the configuration of its run.
+expect 0 '2 iterations' "$STROBE" train --init_from=out-shakespeare-char --out_dir=fork \
+    --max_iters=10
+[ -e fork/ckpt/000010/DONE ] || fail "no fork: $(ls fork/ckpt)"
+
 # The defaults, which are nanoGPT's, with a data set.
 # shellcheck disable=SC2086
 expect 0 '' "$STROBE" train --dataset=shakespeare_char --out_dir=defaults $short
