@@ -133,8 +133,8 @@ static int processors_of_mask(const cpu_set_t *mask, int processor[CPU_SETSIZE])
 
 static int64_t cores_of_mask(const cpu_set_t *mask)
 {
-    int processor[CPU_SETSIZE];
-    return threads_cores(processor, processors_of_mask(mask, processor), "/sys/devices/system/cpu");
+    int processor[CPU_SETSIZE], n = processors_of_mask(mask, processor);
+    return threads_cores(processor, n, "/sys/devices/system/cpu");
 }
 
 /* The processors that this process may use; false if they are too many for a mask. If OpenMP binds

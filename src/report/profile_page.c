@@ -48,7 +48,9 @@ static json_t *rows_json(const struct profile_file *p)
     json_t *kernels = json_array();
     const char *name;
     for (int i = 0; i < COUNT_OF(unused); i++) json_object_del(columns, unused[i]);
-    json_object_foreach(columns, name, column) json_object_set_new(columns, name, shared(column));
+    json_object_foreach(columns, name, column) {
+        json_object_set_new(columns, name, shared(column));
+    }
     for (int i = 0; i < p->rows; i++)
         json_array_append_new(kernels, json_integer(p->row[i].kernel));
     json_object_set_new(columns, "kernel_of", kernels);
