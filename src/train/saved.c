@@ -152,7 +152,9 @@ enum status saved_check_size(const struct checkpoint *c, const struct config *ow
     struct model m;
     int64_t stored = 0;
     const char *path = arena_printf(a, "%s/%s", c->path, state_tensor_file(STATE_MODEL));
-    TRY(safetensors_open(&s, path, a));
+    enum status st = safetensors_open(&s, path, a);
+    if (st == ST_ABSENT) return ST_OK; /* a running training removed it: loading selects again */
+    TRY(st);
     for (int i = 0; i < s.count; i++) stored += s.tensor[i].bytes;
     safetensors_close(&s);
     model_init(&m, &own->model, 1, 0, a); /* the smallest vocabulary */

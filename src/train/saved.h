@@ -29,8 +29,8 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
 enum status saved_config(const char *run, const struct checkpoint *c, struct config *ret,
                          struct arena *a);
 /* ST_FORMAT if the checkpoint has fewer weights than the model of its configuration, which has
- * passed model_check. Called before the graphs are built: those of a large model that a small file
- * claims could take all memory. */
+ * passed model_check; ST_OK if the file of weights is gone. Called before the graphs are built:
+ * those of a large model that a small file claims could take all memory. */
 enum status saved_check_size(const struct checkpoint *c, const struct config *own, struct arena *a);
 /* Applies overrides; ST_USAGE if one changes a key that defines the model. Values that this device
  * does not support are replaced by supported ones (device_adapt). */

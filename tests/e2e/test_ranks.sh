@@ -118,7 +118,7 @@ grep -q '"threads": 3' openmp/*.json || fail "OMP_NUM_THREADS=3: other threads"
 expect 2 "cannot be dealt to ranks = 3" "$STROBE" train tiny.conf $more --ranks=3 --out_dir=no
 two="--ranks=2 --gradient_accumulation_steps=2 --vocab=16 --steps=2"
 expect 1 "this command runs one rank" "$STROBE" bench tiny.conf $two
-expect 1 "in a whole step only" "$STROBE" bench tiny.conf $two --phase=forward,step
+expect 1 "only whole steps can be timed" "$STROBE" bench tiny.conf $two --phase=forward,step
 expect 1 "leave out --ranks_by=mpi" "$STROBE" bench tiny.conf $two --phase=step --ranks_by=mpi
 expect 2 "the ladder sets overlap itself" "$STROBE" ladder tiny.conf $two --overlap=flat
 "$STROBE" bench tiny.conf $two --phase=step --ranks=1,2 >table || fail "bench: $(cat table)"
