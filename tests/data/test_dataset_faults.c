@@ -440,7 +440,7 @@ static void test_tokens_out_of_range(void **state)
     before_second_read = mend_tokens;
     expect_refused(ST_FORMAT, arena_printf(&arena,
                                            "train.bin: token 11 is %d, but the vocabulary "
-                                           "has %d; recreate it with",
+                                           "has only %d tokens; recreate it with",
                                            size, size));
     before_second_read = NULL;
     dataset_close(&d);
