@@ -41,7 +41,8 @@ long=--max_iters=100000
 # set_end RUN...: where the runs are to end when they resume, and $straight, an undisturbed run that
 # ends there: 300 iterations, or more if one got further than that before it was stopped.
 set_end() {
-    iter=$(for run; do ls "$run/ckpt"; done | grep -x '[0-9]*' | sort | tail -n 1 | sed 's/^0*\(.\)/\1/')
+    iter=$(for run; do ls "$run/ckpt"; done | grep -x '[0-9]*' | sort | tail -n 1)
+    iter=$(echo "$iter" | sed 's/^0*\(.\)/\1/')
     end=300 straight=straight
     [ "$iter" -lt 300 ] && return
     end=$(((iter / 50 + 2) * 50)) straight=straight$end
