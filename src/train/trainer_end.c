@@ -8,14 +8,15 @@
 #include <math.h>
 #include <unistd.h>
 
-/* FLOPs by nanoGPT's formula, or by the plan for a model without a formula, relative to the
- * measured peak. A result above 1 means that the peak was measured too low. */
+/* FLOPs of all ranks by nanoGPT's formula, or by the plan for a model without a formula, relative to
+ * the measured peaks of all ranks. A result above 1 means that the peak was measured too low. */
 double trainer_mfu(const struct trainer *t, double ms)
 {
     const struct model *m = &t->learner.engine.program.model;
     double each = model_flops_per_token(m, m->config.block_size);
-    double flops = each > 0 ? each * t->facts.tokens : t->facts.flops;
-    return t->peak_flops > 0 ? flops / (ms * 1e-3) / t->peak_flops : NAN;
+    double ranks = (double)t->learner.engine.program.config->ranks.count;
+    double flops = each > 0 ? each * t->facts.tokens : t->facts.flops * ranks;
+    return t->peak_flops > 0 ? flops / (ms * 1e-3) / (t->peak_flops * ranks) : NAN;
 }
 
 static double others_busy(const struct trainer *t)
