@@ -19,9 +19,10 @@ struct crew_member {
 
 void crew_set_threads(const struct config *c)
 {
-    int64_t each = threads_available() / communicator_local_ranks(c->ranks.count);
     int64_t n = c->plan.threads;
-    if (!n && c->ranks.count > 1) n = threads_asked() ? threads_asked() : max_i64(each, 1);
+    if (!n && c->ranks.count > 1) n = threads_asked();
+    if (!n && c->ranks.count > 1)
+        n = max_i64(threads_available() / communicator_local_ranks(c->ranks.count), 1);
     threads_set(n);
 }
 

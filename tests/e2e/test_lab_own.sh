@@ -64,7 +64,7 @@ own 1 'wild.c: at n 31: it ' wild.c
 own 1 'endless.c: at n 4099: it had not ended after 2 s (--limit)' endless.c --limit=2
 own 1 "broken.c does not compile; cc's message is above" broken.c
 own 1 'broken.c:5:.*error' broken.c
-own 1 'late_crash.c: it .* in a timed call' late_crash.c --samples=99
+own 1 'late_crash.c: .* a timed call' late_crash.c --samples=99
 grep -q "^floats  .*[0-9]" out || fail "no time for floats: $(cat out)"
 own 1 'late_endless.c: a timed call did not return within 1 s' late_endless.c --samples=99 \
     --limit=1
