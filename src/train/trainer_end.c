@@ -8,8 +8,8 @@
 #include <math.h>
 #include <unistd.h>
 
-/* FLOPs of all ranks by nanoGPT's formula, or by the plan for a model without a formula, relative to
- * the measured peaks of all ranks. A result above 1 means that the peak was measured too low. */
+/* FLOPs of all ranks by nanoGPT's formula, or by the plan for a model without a formula, relative
+ * to the measured peaks of all ranks. A result above 1 means that the peak was measured too low. */
 double trainer_mfu(const struct trainer *t, double ms)
 {
     const struct model *m = &t->learner.engine.program.model;
