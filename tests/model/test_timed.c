@@ -2,6 +2,7 @@
  * random inputs are generated once. */
 #include "../support/hand.h"
 #include "../support/tiny.h"
+#include "../support/workdir.h"
 #include "base/rng.h"
 #include "engine/memory.h"
 #include "engine/tune.h"
@@ -277,13 +278,14 @@ static void test_memory_adds_up(void **state)
 static void test_training_is_an_error(void **state)
 {
     (void)state;
+    workdir_open();
     for (int kind = MODEL_ATTENTION_BLOCK; kind < MODEL_COUNT; kind++) {
         struct arena a = {0};
         struct config c = small(kind);
         struct trainer t;
         struct program p;
         struct trainer_options o = {0};
-        c.train.out_dir = "/nowhere";
+        c.train.out_dir = workdir_path("absent");
         c.train.init_from = INIT_SCRATCH;
         assert_int_equal(trainer_open(&t, &c, &o, &a), ST_UNSUPPORTED);
         assert_non_null(strstr(fail_message(), "only timed on random inputs"));
@@ -292,6 +294,7 @@ static void test_training_is_an_error(void **state)
         assert_non_null(strstr(fail_message(), "no graph logits"));
         arena_release(&a);
     }
+    workdir_close();
 }
 
 int main(void)
