@@ -1,4 +1,5 @@
-/* random_crew.h - the ranks except 0, threads or processes, which run each random-token step of rank 0. */
+/* random_crew.h - all ranks except 0, threads or processes, which run each random-token step of
+ * rank 0. */
 #ifndef MEASURE_RANDOM_CREW_H
 #define MEASURE_RANDOM_CREW_H
 

@@ -119,7 +119,8 @@ expect 2 "cannot be dealt to ranks = 3" "$STROBE" train tiny.conf $more --ranks=
 two="--ranks=2 --gradient_accumulation_steps=2 --vocab=16 --steps=2"
 expect 1 "this command runs one rank" "$STROBE" bench tiny.conf $two
 expect 1 "only whole steps can be timed" "$STROBE" bench tiny.conf $two --phase=forward,step
-expect 1 "only \`strobe profile\` measures" "$STROBE" bench tiny.conf $two --phase=step --ranks_by=mpi
+expect 1 "only \`strobe profile\` measures" \
+    "$STROBE" bench tiny.conf $two --phase=step --ranks_by=mpi
 expect 2 "the ladder sets overlap itself" "$STROBE" ladder tiny.conf $two --overlap=flat
 "$STROBE" bench tiny.conf $two --phase=step --ranks=1,2 >table || fail "bench: $(cat table)"
 awk '/^tiny/ && $2 == 1 { one = $NF } /^tiny/ && $2 == 2 { two = $NF }

@@ -1,9 +1,10 @@
 /* An activity that was launched directly gets the mark of its call. Activities of graph replays are
- * in launch order, and so are those of NCCL, which run beside the others (trace_replay.beside) and are
- * told by their names. If there are as many activities as all replays have together, the activities
- * are assigned to the replays in order; call numbers are not used, because some versions of CUPTI
- * confuse the call numbers of replays. Otherwise activities are missing or unknown: call numbers
- * then separate the replays, and only replays with all their activities are matched. */
+ * in launch order. So are the kernels of NCCL, which run beside the others (trace_replay.beside)
+ * and are recognized by their names. If there are as many activities as all replays have together,
+ * the activities are assigned to the replays in order; call numbers are not used, because some
+ * versions of CUPTI confuse the call numbers of replays. Otherwise activities are missing or
+ * unknown: call numbers then separate the replays, and only replays with all their activities are
+ * matched. */
 #include "backend/cuda/runtime/trace_join.h"
 
 #include "backend/cuda/runtime/kernel_name.h"
