@@ -47,13 +47,13 @@ struct op_case {
     struct numerics numerics;
     struct case_input in[MAX_IN]; /* the first input of rank 0 ends the list */
     struct type given;            /* rank 0: the inputs determine the type */
-    bool given_exact; /* the dtype of `given` does not change with the type under test */
-    bool given_wide;  /* `given` stays f32 if the type under test is bf16 */
-    int loss_outputs; /* outputs with a gradient; 0: only the first */
+    bool given_exact;             /* `given` keeps its dtype whatever the type under test */
+    bool given_wide;              /* `given` is f32 if bf16 is under test, and f64 if f64 is */
+    int loss_outputs;             /* outputs with a gradient; 0: only the first */
     /* The reason why the gradient is not compared with finite differences; NULL: it is compared. */
     const char *no_differences;
-    /* By type under test: a relative error by norm, for all outputs, that replaces the default of
-     * check.c; 0: the default. `reason` explains it. */
+    /* tolerance[t]: if t is the type under test, the largest allowed relative error of each output,
+     * by norm; 0: the default of check.c. `reason` explains it. */
     double tolerance[DT_COUNT];
     const char *reason;
 };

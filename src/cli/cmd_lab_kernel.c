@@ -185,7 +185,7 @@ static enum status run_words(const struct words *w, struct arena *a)
     return w->show || w->ptx ? show(w, &o, size[sizes - 1]) : run(w, &o, size, sizes, a);
 }
 
-/* Removes the first word with one dash, which is a formula with a sign and no option. */
+/* Removes the first word with a single dash: a formula that begins with a minus sign, no option. */
 static const char *take_signed(int *argc, char **argv)
 {
     for (int i = 0; i < *argc; i++) {

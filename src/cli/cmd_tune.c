@@ -57,7 +57,8 @@ static void print(const struct program *program, const char *config, const struc
     command_print(&s);
 }
 
-/* All graphs of a training run. `words`: a file, overrides. --remake deletes the table first. */
+/* Measures the matmuls of all graphs of a training run. `words`: the file, then overrides. With
+ * --remake, the first configuration deletes the table. */
 static enum status tune_config(char **words, int n, const struct options *o, bool first,
                                struct arena *a)
 {

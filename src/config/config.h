@@ -112,7 +112,7 @@ struct config_plan {
     bool flash, deterministic;
     bool hopper;               /* allow kernels that run only on compute capability 9.0 */
     enum tune tune;            /* tuning tables (engine/tune.h) */
-    enum packing pack_weights; /* matmuls read weights in the library's own layout */
+    enum packing pack_weights; /* matmuls read copies of weights in oneDNN's layout */
     enum recompute recompute;  /* only GELUs, or whole blocks from their inputs */
     bool reuse;                /* values share bytes if their live ranges do not overlap */
     bool poison;               /* unwritten and dead bytes are filled with NaN */

@@ -7,7 +7,7 @@ void graph_init(struct graph *g, struct arena *a)
     *g = (struct graph){.arena = a, .layer = -1, .scope = ""};
     g->values = 1; /* value 0 means no value */
     g->info = arena_regrow(a, NULL, &g->value_capacity, sizeof *g->info);
-    /* A harmless type for shape rules that read a missing value after a failure. */
+    /* Code that builds a graph may call graph_type of value 0 after a failure. */
     g->info[0].type = type_scalar(DT_F32);
 }
 
@@ -39,7 +39,7 @@ static value append(struct graph *g, const struct node *n, const struct type *ou
     return to->out[0];
 }
 
-/* The limit ensures that every size, offset and sum of a plan fits in 64 bits. */
+/* Values of at most VALUE_BYTES_MOST keep every size, offset and sum of a plan within 64 bits. */
 static value refuse_size(struct graph *g, const struct node *n, const struct type *type)
 {
     char t[TYPE_TEXT];

@@ -22,7 +22,7 @@ const char *exact_text(double x, struct arena *a)
     return arena_printf(a, "%lld x 2^%d", (long long)m, exponent);
 }
 
-/* Two digits that count: an error that is nearly -1 has more nines. */
+/* The relative error to two digits, or to more digits if two would round it to -1. */
 static const char *error_text(double y, double x, struct arena *a)
 {
     enum { MOST = 15 };

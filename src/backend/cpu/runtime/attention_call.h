@@ -37,11 +37,11 @@ enum status attention_prepare(const struct kernel *k, struct kernel_call *c);
 /* The number of threads that run the call: at most the number at planning time. */
 int attention_threads(const struct kernel_call *c);
 
-/* Sets the schedule of the next OpenMP loop with schedule(runtime). The loop goes through `heads`
- * heads in order, or `heads` is 0 because no thread takes whole heads. If equal shares of heads
- * balance the load, each thread gets neighboring heads. The thread also processes the rows of
- * these heads in the kernels before and after, so the rows are in its cache (this halves the time
- * in small models). Otherwise each item goes to the next free thread. */
+/* Sets the schedule of the next OpenMP loop with schedule(runtime). `heads`: the number of heads
+ * through which the loop goes in order; 0: threads do not take whole heads. If equal shares of
+ * heads balance the load, each thread gets neighboring heads. Their rows are then in its cache,
+ * because the kernels before and after give the thread the same rows; this halves the time in small
+ * models. Otherwise each item goes to the next free thread. */
 void attention_schedule(int64_t heads, int threads);
 
 /* For the backward pass: true if each thread should take whole groups of heads (5 matmuls for each

@@ -22,7 +22,7 @@ static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
     return (4 * t->keys + 16 * t->tiles * t->warps) * row;
 }
 
-/* For heads over 128: the first tile that fits into shared memory, or else the last one. */
+/* For a head size over 128: the first tile that fits into shared memory, or else the last one. */
 static struct tile wide_tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     static const struct tile all[] = {

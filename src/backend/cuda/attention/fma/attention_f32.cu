@@ -3,7 +3,7 @@
  * FlashAttention-2 as in attention.cu, with FMAs. A block has 64 query rows of one head. 16 lanes
  * share eight of these rows, 8 apart, and each lane has every 16th key. Bound by the FMAs, 2 HEAD
  * for each row and key; q, k, v and the weights are in shared memory. HEAD: a multiple of 4, at
- * most 128; attention_f32_wide.cu has the wider heads. */
+ * most 128; attention_f32_wide.cu has the larger sizes. */
 #include "mma.cuh"
 
 #define THREADS 128

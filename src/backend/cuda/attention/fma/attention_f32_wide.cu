@@ -1,6 +1,7 @@
-/* Attention over packed float q, k, v, for heads over 128, with the blocks, inputs and results of
- * attention_f32.cu. Bound by the FMAs, 2 HEAD_SIZE for each row and key; tiles:
- * attention_f32_wide.cuh. The 16 lanes that share own rows are in one warp, as softmax needs it. */
+/* Attention over packed float q, k, v, for a head size over 128, with the blocks, inputs and
+ * results of attention_f32.cu. Bound by the FMAs, 2 HEAD_SIZE for each row and key; tiles:
+ * attention_f32_wide.cuh. The 16 lanes that share own rows are in one warp, so the reductions of
+ * softmax are shuffles. */
 #define LANES_X 16
 #define HEAD_SIZE HEAD
 #include "attention_f32_wide.cuh"
@@ -27,7 +28,7 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
         rest = (int)blockIdx.x % (group * row_blocks);
     int heads_here = min(group, BH - section * group);
     int bh = section * group + rest % heads_here, row = (row_blocks - 1 - rest / heads_here) * OWN;
-    int C = H / GROUP * D, stride = (GROUP + 2) * C; /* columns of keys; of a row */
+    int C = H / GROUP * D, stride = (GROUP + 2) * C; /* columns of all keys, of a row of qkv */
     int n = CAUSAL ? min(T, row + OWN) : T;          /* keys that the block sees */
     const float *head = qkv + (i64)(bh / H) * T * stride + bh % H * D;
     const float *keys = head + GROUP * C - (bh % H - bh % H / GROUP) * D, *values = keys + C;
@@ -36,6 +37,7 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     scores s;
     clear(o);
     clear(s);
+    /* `top` begins above -inf, because all scores of a row in the first tile may be -inf. */
     UNROLL for (int i = 0; i < R; i++) top[i] = LOWEST_F, sum[i] = 0;
 
     constexpr int STEPS = PARTS + ROW_PARTS; /* slices of a tile: keys, then values */
@@ -51,8 +53,6 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     copy(0);
     copy(1);
     int at = 0;
-    /* Goes through the keys upwards, so that every row sees a key of the first tile; the score of
-     * that key may be -inf. */
 #pragma unroll 1
     for (int key = 0; key < n; key += TILE) {
 #pragma unroll 1

@@ -1,14 +1,14 @@
-/* attention_f32_wide.cuh - tiles of float attention with heads over 128, forward and backward.
+/* attention_f32_wide.cuh - tiles of float attention, head size over 128, forward and backward.
  *
  * A block keeps its own OWN_ROWS rows, queries or keys, in shared memory and walks over the rows of
- * the other side, TILE at a time. cp.async loads the rows of the other side in slices of 16 KB, two
- * slices ahead of the FMAs: 64 rows of 64 columns for scores, 16 rows of all columns for sums. 256
- * threads form a grid of 16 x 16, (x, y); a warp has LANES_X values of x. A thread has the R own
- * rows y + 16i, for scores the other rows x + 16j, for sums the columns 64c + 4x ... 64c + 4x + 3.
- * It has 8 to 21 FMAs per 16-byte read of shared memory, and the reads of a warp have no bank
- * conflicts. Scores reach add_sums through shared memory, as (other rows, own rows), with own row y
- * + 16i at R y + i. Constants: HEAD_SIZE (a multiple of 4; columns up to WIDTH are zeros), OWN_ROWS
- * 32, 64 or 128, LANES_X 8 or 16. */
+ * the other side, TILE at a time. cp.async loads the rows of the other side in slices of at most
+ * 16 KiB, two slices ahead of the FMAs: 64 rows of 64 columns for scores, 16 rows of all columns
+ * for sums. 256 threads form a grid of 16 x 16, (x, y); a warp has LANES_X values of x. A thread
+ * has the R own rows y + 16i, for scores the other rows x + 16j, for sums the columns 64c + 4x ...
+ * 64c + 4x + 3. It has 8 to 21 FMAs per read of shared memory, 5 to 6 if OWN_ROWS is 32; the reads
+ * of a warp have no bank conflicts. Scores reach add_sums through shared memory, as (other rows,
+ * own rows), with own row y + 16i at R y + i. Constants: HEAD_SIZE, a multiple of 4 (the columns
+ * HEAD_SIZE ... WIDTH - 1 are zeros), OWN_ROWS 32, 64 or 128, LANES_X 8 or 16. */
 #pragma once
 #include "mma.cuh"
 
@@ -92,8 +92,8 @@ DEVICE void clear(sums &sum)
         UNROLL for (int c = 0; c < PARTS; c++)
             UNROLL for (int k = 0; k < 4; k++) sum[i][c][k] = 0;
 }
-/* s += the columns of slice `part` of own rows times the slice's rows. TURNS: how often the loop is
- * unrolled; more may spill registers. */
+/* s += the dot products of own rows and the slice's rows over the columns of slice `part`. TURNS:
+ * iterations that are unrolled together; more may spill registers. */
 template <int TURNS>
 DEVICE void add_scores(scores &s, const float *own, const float *slice, int part)
 {

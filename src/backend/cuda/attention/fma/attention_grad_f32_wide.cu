@@ -1,4 +1,4 @@
-/* attention_grad_f32_wide.cu - attention backward in full float precision, heads over 128.
+/* attention_grad_f32_wide.cu - attention backward in full float precision, head size over 128.
  *
  * The sums and the two kernels are those of attention_grad_f32.cu; attention_f32_wide.cuh describes
  * the tiles. A block's own rows are queries and dY (for dQ, three matmuls) or keys and values (for

@@ -7,24 +7,24 @@
  * queries and tiles of KEYS keys, the other tiles of values. Each consumer warpgroup has 64 rows
  * and walks over the tiles from the last tile that its rows see to the first.
  *
- * Bound by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile) and, at HEAD <= 64,
- * equally by the exponentials (KEYS / 16 clocks). Reads and writes at most 4 HEAD elements a row,
- * as rows and heads that run concurrently share their keys in L2.
+ * Bound at HEAD > 64 by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile), at HEAD <
+ * 64 by the exponentials (KEYS / 16 clocks), at 64 equally by both. Reads and writes at most 4 HEAD
+ * elements a row, as rows and heads that run concurrently share their keys in L2.
  *
  *     HEAD % 16 == 0, CONSUMERS 2 to 4, KEYS % 64 == 0, GROUP, CAUSAL, DROPOUT
  *     STAGES, V_STAGES  tiles of keys, and of values, in shared memory
- *     SLOTS   items whose queries, later output, are in shared memory: 1 or 2
+ *     SLOTS   items whose queries, and later output in their place, shared memory holds: 1 or 2
  *     TURNS   warpgroups issue their wgmma in turn, so that they stay out of step
  *
  * A warpgroup computes a tile's exponentials while its wgmma multiplies the previous tile's weights
  * and values. `top` is subtracted from the exponents. It is the row's maximum in the first tile;
- * later maxima are not computed. Float sums and outputs tolerate terms up to 2^64. If a row's sum
- * exceeds 2^64 or is not finite, the consumer writes nothing, and the item is issued again. Only in
- * this second run does a warp raise `top` to the rows' maxima, when the terms of a row would exceed
- * 2^8.
+ * later maxima are not computed. Float sums and outputs tolerate terms up to 2^64. If a thread's
+ * sum for a row is not below 2^64, or an output is not finite, the consumer writes nothing, and the
+ * item is issued again. In this second run, if a term would exceed 2^8, the warp raises `top` of
+ * its rows to their maxima.
  *
  * A tensor map ends at row T of each sequence and at the head's last column, which may be before
- * HEAD: reads beyond return zeros and writes are dropped. CAUSAL masks the diagonal only. */
+ * HEAD: reads beyond return zeros and writes are dropped. */
 #include "hopper.cuh"
 
 enum {
@@ -33,7 +33,7 @@ enum {
     PITCH = 2 * WIDTH,                                      /* bytes of a panel's row */
     PANELS = HEAD / WIDTH,
     SWIZZLE = WIDTH == 64 ? SWIZZLE_128B : WIDTH == 32 ? SWIZZLE_64B : SWIZZLE_32B,
-    /* Shared memory: each consumer's queries, later output, of SLOTS items; tiles; barriers. */
+    /* Shared memory: each consumer's queries or output of SLOTS items; tiles; barriers. */
     OWN_BYTES = 64 * HEAD * 2, TILE_BYTES = KEYS * HEAD * 2,
     AT_K = SLOTS * CONSUMERS * OWN_BYTES, AT_V = AT_K + STAGES * TILE_BYTES,
     AT_BARRIERS = AT_V + V_STAGES * TILE_BYTES,
@@ -206,8 +206,8 @@ DEVICE void release(u32 empty, const ring &r)
     if (leader()) mbarrier_arrive(barrier_of(empty, r));
 }
 
-/* Processes the first tile, of which N keys are used. Rows start at multiples of 64, so no other
- * tile is masked. */
+/* Processes the first tile, of which N keys are used. The consumer's 64 rows start at a multiple of
+ * 64, so the diagonal is in this tile alone, and no other tile is masked. */
 template <int N>
 DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, float scale)
 {
@@ -282,7 +282,8 @@ DEVICE void skip_tiles(position &c, int tiles, int turns)
     if (tiles) named_barrier_sync(OWN + c.w, WARPGROUP);
 }
 
-/* True if sums or outputs of this consumer's rows grew too far; marks the item as failed. */
+/* In an item's first run: marks the item as failed and returns true if sums or outputs of this
+ * consumer's rows are too large. False in the second run. */
 DEVICE bool outgrown(const rows &r, const position &c, item *of)
 {
     if (!warp_word(&of->redo)) {
@@ -295,7 +296,7 @@ DEVICE bool outgrown(const rows &r, const position &c, item *of)
     named_barrier_sync(OWN + c.w, WARPGROUP);
     return warp_word(&of->failed) >> c.w & 1;
 }
-/* y = o / sum through shared memory; log-sum-exp. */
+/* Writes y = factor o / sum, through shared memory, and log-sum-exp; factor: dropout's scale. */
 DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *lse, int b, int h,
                    int row, int T, float scale, float factor)
 {

@@ -1,10 +1,10 @@
 /* attention_hopper_items.cuh - items of attention_hopper.cu: their order, and the repetition of
  * items that failed.
  *
- * An item is ROWS query rows of one head. Items are counted through `group` heads at a time, items
- * with the most keys first. Items are cut from the end of the sequence, in multiples of 64 rows, so
- * only a head's last item, with the fewest keys, leaves consumers idle. Such items of different
- * heads follow each other, so the idle consumers vary from item to item. */
+ * An item is ROWS query rows of one head. Items are numbered section by section, each of `group`
+ * heads; in a section, items with the most keys come first. Items are cut from the end of the
+ * sequence, in multiples of 64 rows, so only a head's last item, with the fewest keys, leaves
+ * consumers idle. */
 #pragma once
 #include "attention_hopper_counter.cuh"
 
@@ -38,7 +38,7 @@ DEVICE item item_at(int n, int count, int T, int H, int BH, int group)
         rest = n % (group * row_tiles);
     int heads = min(group, BH - section * group), bh = section * group + rest % heads;
     int end = (T + 63) / 64 * 64 - rest / heads * ROWS, row = end - ROWS;
-    if (row < 0) row = -64 * (count % (1 - row / 64)); /* assigns its rows to varying consumers */
+    if (row < 0) row = -64 * (count % (1 - row / 64)); /* so that the idle consumers vary */
     return {bh / H, bh % H, row, end, tiles_of(end, T), 0, 0};
 }
 
