@@ -114,7 +114,7 @@ DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, in
 {
     item i = item_at(blockIdx.x, 0, T, H, BH, group);
     UNROLL for (int w = 0; w < CONSUMERS; w++)
-        if (has_rows(i, w)) load_queries(base, q_map, i, w, 0);
+        if (takes_part(i, w)) load_queries(base, q_map, i, w, 0);
     load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
 }
 /* Called by one thread: takes items and loads their queries and keys, except what begin()
@@ -130,7 +130,7 @@ DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_
         item i = *item_in_slot(count);
         if (!i.tiles) break;
         UNROLL for (int w = 0; w < CONSUMERS; w++)
-            if (has_rows(i, w)) {
+            if (takes_part(i, w)) {
                 if (count) {
                     mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]),
                                   items[w] / SLOTS % 2 ^ 1);
@@ -148,7 +148,7 @@ DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
     item i;
 #pragma unroll 1
     for (int count = 0; (i = read_item(base, count)).tiles; count++) {
-        item_read(base, count);
+        release_item(base, count);
         load_tiles<true>(base, r, v_map, H + (H + i.h) / GROUP, i.b, i.tiles, false);
     }
 }
@@ -287,10 +287,10 @@ DEVICE void skip_tiles(position &c, int tiles, int turns)
 DEVICE bool outgrown(const rows &r, const position &c, item *of)
 {
     if (!warp_word(&of->redo)) {
-        float nothing = 0;
+        float zero_if_finite = 0; /* 0 * o is NaN if o is not finite */
         bool far = !(r.sum[0] < LIMIT && r.sum[1] < LIMIT);
-        UNROLL for (int n = 0; n < HEAD / 2; n++) nothing += 0 * r.o[n];
-        if (__any_sync(~0u, far || nothing != 0) && threadIdx.x % WARP == 0)
+        UNROLL for (int n = 0; n < HEAD / 2; n++) zero_if_finite += 0 * r.o[n];
+        if (__any_sync(~0u, far || zero_if_finite != 0) && threadIdx.x % WARP == 0)
             atomicOr(&of->failed, 1u << c.w);
     }
     named_barrier_sync(OWN + c.w, WARPGROUP);
@@ -350,10 +350,10 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         i = warp_item(count);
         if (!i.tiles) break;
         int row = i.row + 64 * w;
-        int tiles = has_rows(i, w) ? tiles_of(row + 64, T) : 0;
+        int tiles = takes_part(i, w) ? tiles_of(row + 64, T) : 0;
         skip_tiles(c, i.tiles - tiles, i.tiles - 1);
         if (!tiles) {
-            if (threadIdx.x % WARP == 0) item_read(base, count);
+            if (threadIdx.x % WARP == 0) release_item(base, count);
             continue;
         }
         d.bh = i.b * H + i.h;
@@ -383,7 +383,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
             i = warp_item(count); /* reloaded: saves registers */
             finish(r, c, y_map, lse + (i64)(i.b * H + i.h) * T, i.b, i.h, row, T, scale, factor);
         }
-        if (threadIdx.x % WARP == 0) item_read(base, count);
+        if (threadIdx.x % WARP == 0) release_item(base, count);
         if (SLOTS == 1) release_own(c, c.items);
         c.items++;
     }

@@ -21,7 +21,7 @@ DEVICE int tiles_of(int rows, int T) /* tiles that the first `rows` rows see */
 {
     return ceil_div(CAUSAL ? min(rows, T) : T, KEYS);
 }
-DEVICE bool has_rows(const item &i, int w)
+DEVICE bool takes_part(const item &i, int w)
 {
     int row = i.row + 64 * w;
     return row >= 0 && row < i.end && (!i.redo || i.redo >> w & 1);
@@ -70,7 +70,7 @@ DEVICE item warp_item(int count)
     return r;
 }
 /* Signals that one thread has read the item, for itself or its warp. */
-DEVICE void item_read(u32 base, int count)
+DEVICE void release_item(u32 base, int count)
 {
     mbarrier_arrive(slot_of(base + ITEM_EMPTY, count));
 }
