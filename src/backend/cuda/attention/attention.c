@@ -79,7 +79,7 @@ static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda
     arg_tensors(k);
     arg_lengths(k, h);
     arg_i32(k, "BH", h->B * h->H);
-    arg_i32(k, "group", heads);
+    arg_i32(k, "heads_at_once", heads);
     arg_f32(k, "scale", M_LOG2E / h->divisor);
     return k;
 }

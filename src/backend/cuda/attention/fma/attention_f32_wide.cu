@@ -20,14 +20,16 @@ DEVICE float half_sum(float a)
 
 KERNEL_MIN(THREADS, 1)
 attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH,
-                  int group, float scale, u32 seed, u32 site, int threshold, float keep_scale)
+                  int heads_at_once, float scale, u32 seed, u32 site, int threshold,
+                  float keep_scale)
 {
     float *q = (float *)shared_memory, *p = q + OWN_FLOATS, *stages = p + SCORE_FLOATS;
     int row_blocks = ceil_div(T, OWN);
-    int section = (int)blockIdx.x / (group * row_blocks),
-        rest = (int)blockIdx.x % (group * row_blocks);
-    int heads_here = min(group, BH - section * group);
-    int bh = section * group + rest % heads_here, row = (row_blocks - 1 - rest / heads_here) * OWN;
+    int section = (int)blockIdx.x / (heads_at_once * row_blocks),
+        rest = (int)blockIdx.x % (heads_at_once * row_blocks);
+    int heads_here = min(heads_at_once, BH - section * heads_at_once);
+    int bh = section * heads_at_once + rest % heads_here,
+        row = (row_blocks - 1 - rest / heads_here) * OWN;
     int C = H / GROUP * D, stride = (GROUP + 2) * C; /* columns of all keys, of a row of qkv */
     int n = CAUSAL ? min(T, row + OWN) : T;          /* keys that the block sees */
     const float *head = qkv + (i64)(bh / H) * T * stride + bh % H * D;

@@ -102,7 +102,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_out(k, "lse", 1);
     arg_lengths(k, &h);
     arg_i32(k, "BH", h.B * h.H);
-    arg_i32(k, "group", t.all ? h.B * h.H : attention_heads_at_once(c, &h));
+    arg_i32(k, "heads_at_once", t.all ? h.B * h.H : attention_heads_at_once(c, &h));
     arg_f32(k, "scale", M_LOG2E / h.divisor);
     arg_dropout_bytes(k, drop);
     k->shared_bytes = (unsigned)tile_bytes(&h, &t);

@@ -110,9 +110,9 @@ DEVICE void load_queries(u32 base, const tensor_map *map, const item &i, int w, 
 /* Requests the operands of the first wgmma early. All blocks request theirs at once, so these loads
  * are slow. */
 DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH,
-                  int group)
+                  int heads_at_once)
 {
-    item i = item_at(blockIdx.x, 0, T, H, BH, group);
+    item i = item_at(blockIdx.x, 0, T, H, BH, heads_at_once);
     UNROLL for (int w = 0; w < CONSUMERS; w++)
         if (takes_part(i, w)) load_queries(base, q_map, i, w, 0);
     load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
@@ -120,13 +120,13 @@ DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, in
 /* Called by one thread: takes items and loads their queries and keys, except what begin()
  * requested. */
 DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H,
-                         int BH, int group)
+                         int BH, int heads_at_once)
 {
     ring r = {0, 0};
     int items[CONSUMERS] = {}, n = blockIdx.x;
 #pragma unroll 1
     for (int count = 0;; count++) {
-        put_item(base, count, n, T, H, BH, group);
+        put_item(base, count, n, T, H, BH, heads_at_once);
         item i = *item_in_slot(count);
         if (!i.tiles) break;
         UNROLL for (int w = 0; w < CONSUMERS; w++)
@@ -397,8 +397,8 @@ KERNEL_MIN(THREADS, 1)
 attention_forward(const __grid_constant__ tensor_map q_map,
                   const __grid_constant__ tensor_map k_map,
                   const __grid_constant__ tensor_map y_map, const int *step, float *lse, int T,
-                  int H, int BH, int group, float scale, u32 seed, u32 site, u32 less, u32 carry,
-                  float keep_scale)
+                  int H, int BH, int heads_at_once, float scale, u32 seed, u32 site, u32 less,
+                  u32 carry, float keep_scale)
 {
     u32 base = shared_address(shared_memory);
     int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
@@ -423,12 +423,12 @@ attention_forward(const __grid_constant__ tensor_map q_map,
             mbarrier_init(base + ITEM_EMPTY + 8 * i, WARPGROUP / WARP * CONSUMERS + 1);
         }
         fence_barrier_init();
-        begin(base, &q_map, &k_map, T, H, BH, group);
+        begin(base, &q_map, &k_map, T, H, BH, heads_at_once);
     }
     __syncthreads();
     if (warp < 4) {
         registers_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 0) produce_keys(base, &q_map, &k_map, T, H, BH, group);
+        if (threadIdx.x == 0) produce_keys(base, &q_map, &k_map, T, H, BH, heads_at_once);
         if (threadIdx.x == WARP) produce_values(base, &k_map, H);
     } else {
         registers_inc<CONSUMER_REGISTERS>();
