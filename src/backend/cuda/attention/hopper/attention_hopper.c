@@ -21,18 +21,18 @@ struct tile {
  * the number of keys: they hold scores, weights, output and random numbers. Clocks per 128 x 128
  * pairs of query and key on an H200 at T 1024, 2048, 4096, 16384, causal, with `turns` and `all`:
  *            all                  turns, all           turns                neither
- * 32        1767 1530 1423 1325  1764 1519 1410 1316 64        2256 1852 1688 1560  2254 1869 1733
- * 1640  2293 1978 1779 1695  2272 1937 1714 1611 64, drop  3736 3481 3390 3319  3716 3399 3259 3167
- * 96        3621 2878 2403 2007  3536 2853 2362 2075  3313 2701 2370 2206  3427 2735 2351 2131 96,
- * drop                       4494 3975 3682 3460  4498 4105 3783 3660 128       3963 3310 3067 2911
- * 3721 3034 2596 2261  3635 2858 2518 2400  3977 3104 2805 2657 128, drop 5346 4679 4448 4348  5279
- * 4607 4383 4248  5420 4970 4620 4590  5575 5095 4731 4708 Heads over 128, in microseconds at T
- * 1024 and 4096 (batch 4, 8 heads, causal) on another H200: 192: 64 keys, 2 tiles each, 2 slots:
- * 32.0 304, turns 32.7 309 256: 64 keys, 3 and 2 tiles, 1 slot: 42.7 387, turns 42.8 387; 2 and 2
- * tiles, heads that fit
+ *  32        1767 1530 1423 1325  1764 1519 1410 1316
+ *  64        2256 1852 1688 1560  2254 1869 1733 1640  2293 1978 1779 1695  2272 1937 1714 1611
+ *  64, drop  3736 3481 3390 3319  3716 3399 3259 3167
+ *  96        3621 2878 2403 2007  3536 2853 2362 2075  3313 2701 2370 2206  3427 2735 2351 2131
+ *  96, drop                       4494 3975 3682 3460  4498 4105 3783 3660
+ *  128       3963 3310 3067 2911  3721 3034 2596 2261  3635 2858 2518 2400  3977 3104 2805 2657
+ *  128, drop 5346 4679 4448 4348  5279 4607 4383 4248  5420 4970 4620 4590  5575 5095 4731 4708
+ * Head sizes over 128, in microseconds at T 1024 and 4096 (batch 4, 8 heads, causal), another H200:
+ *  192: 64 keys, 2 tiles each, 2 slots: 32.0 304, turns 32.7 309
+ *  256: 64 keys, 3 and 2 tiles, 1 slot: 42.7 387, turns 42.8 387; 2 and 2 tiles, heads that fit
  *       into L2 adjacent: 51.0 411
- * Heads over 128 were not measured with dropout. With turns, heads of 256 spill registers if not
- * causal. */
+ * They are not measured with dropout. With `turns`, size 256 spills registers if not causal. */
 static struct tile tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     static const struct {
