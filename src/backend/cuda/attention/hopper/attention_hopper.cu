@@ -13,8 +13,8 @@
  *
  *     HEAD % 16 == 0, CONSUMERS 2 to 4, KEYS % 64 == 0, GROUP, CAUSAL, DROPOUT
  *     STAGES, V_STAGES  tiles of keys, and of values, in shared memory
- *     SLOTS   items whose queries, and later output in their place, shared memory holds: 1 or 2
- *     TURNS   warpgroups issue their wgmma in turn, so that they stay out of step
+ *     OWN_STAGES  items with queries, or later output, in shared memory: 1 or 2
+ *     TURNS       warpgroups issue their wgmma in turn, so that they stay out of step
  *
  * A warpgroup computes a tile's exponentials while its wgmma multiplies the previous tile's weights
  * and values. `top` is subtracted from the exponents. It is the row's maximum in the first tile;
@@ -33,13 +33,13 @@ enum {
     PITCH = 2 * WIDTH,                                      /* bytes of a panel's row */
     PANELS = HEAD / WIDTH,
     SWIZZLE = WIDTH == 64 ? SWIZZLE_128B : WIDTH == 32 ? SWIZZLE_64B : SWIZZLE_32B,
-    /* Shared memory: each consumer's queries or output of SLOTS items; tiles; barriers. */
+    /* Shared memory: each consumer's queries or output of OWN_STAGES items; tiles; barriers. */
     OWN_BYTES = 64 * HEAD * 2, TILE_BYTES = KEYS * HEAD * 2,
-    AT_K = SLOTS * CONSUMERS * OWN_BYTES, AT_V = AT_K + STAGES * TILE_BYTES,
+    AT_K = OWN_STAGES * CONSUMERS * OWN_BYTES, AT_V = AT_K + STAGES * TILE_BYTES,
     AT_BARRIERS = AT_V + V_STAGES * TILE_BYTES,
-    Q_FULL = AT_BARRIERS, /* of each consumer, SLOTS */
-    Q_EMPTY = Q_FULL + 8 * SLOTS * CONSUMERS,
-    K_FULL = Q_EMPTY + 8 * SLOTS * CONSUMERS, /* of each stage */
+    Q_FULL = AT_BARRIERS, /* of each consumer and own stage */
+    Q_EMPTY = Q_FULL + 8 * OWN_STAGES * CONSUMERS,
+    K_FULL = Q_EMPTY + 8 * OWN_STAGES * CONSUMERS, /* of each stage */
     K_EMPTY = K_FULL + 8 * STAGES, V_FULL = K_EMPTY + 8 * STAGES,
     V_EMPTY = V_FULL + 8 * V_STAGES,
     ITEM_FULL = V_EMPTY + 8 * V_STAGES, /* of each of the two slots of items */
@@ -71,11 +71,11 @@ DEVICE u32 barrier_of(u32 barriers, const ring &r)
 /* Consumer w's rows for its n-th item, and their barriers. */
 DEVICE u32 own_rows(u32 base, int w, int n)
 {
-    return base + (SLOTS * w + n % SLOTS) * OWN_BYTES;
+    return base + (OWN_STAGES * w + n % OWN_STAGES) * OWN_BYTES;
 }
 DEVICE u32 own_barrier(u32 barriers, int w, int n)
 {
-    return barriers + 8 * (SLOTS * w + n % SLOTS);
+    return barriers + 8 * (OWN_STAGES * w + n % OWN_STAGES);
 }
 template <int N>
 DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int row, int b)
@@ -133,7 +133,7 @@ DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_
             if (takes_part(i, w)) {
                 if (count) {
                     mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]),
-                                  items[w] / SLOTS % 2 ^ 1);
+                                  items[w] / OWN_STAGES % 2 ^ 1);
                     load_queries(base, q_map, i, w, items[w]);
                 }
                 items[w]++;
@@ -361,7 +361,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         UNROLL for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
         r.top[0] = r.top[1] = -INFINITY_F;
         r.sum[0] = r.sum[1] = 0;
-        mbarrier_wait(own_barrier(base + Q_FULL, w, c.items), c.items / SLOTS % 2);
+        mbarrier_wait(own_barrier(base + Q_FULL, w, c.items), c.items / OWN_STAGES % 2);
 #if KEYS % 128 == 0
         if ((CAUSAL ? row + 64 : T) - (tiles - 1) * KEYS <= KEYS / 2)
             first_tile<KEYS / 2>(r, c, d, (tiles - 1) * KEYS, T, scale);
@@ -369,7 +369,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
 #endif
             first_tile<KEYS>(r, c, d, (tiles - 1) * KEYS, T, scale);
         /* The previous item's output is in flight. */
-        if (SLOTS == 2 && c.items) release_own(c, c.items - 1);
+        if (OWN_STAGES == 2 && c.items) release_own(c, c.items - 1);
         if (!i.redo)
 #pragma unroll 1
             for (int tile = tiles - 2; tile >= 0; tile--)
@@ -384,7 +384,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
             finish(r, c, y_map, lse + (i64)(i.b * H + i.h) * T, i.b, i.h, row, T, scale, factor);
         }
         if (threadIdx.x % WARP == 0) release_item(base, count);
-        if (SLOTS == 1) release_own(c, c.items);
+        if (OWN_STAGES == 1) release_own(c, c.items);
         c.items++;
     }
     if (TURNS && w == 0) wait_turn(c);
@@ -406,7 +406,7 @@ attention_forward(const __grid_constant__ tensor_map q_map,
         tma_prefetch_map(&q_map);
         tma_prefetch_map(&k_map);
         tma_prefetch_map(&y_map);
-        UNROLL for (int n = 0; n < SLOTS * CONSUMERS; n++) {
+        UNROLL for (int n = 0; n < OWN_STAGES * CONSUMERS; n++) {
             mbarrier_init(base + Q_FULL + 8 * n, 1);
             mbarrier_init(base + Q_EMPTY + 8 * n, 1);
         }
