@@ -42,13 +42,13 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     /* `top` begins above -inf, because all scores of a row in the first tile may be -inf. */
     UNROLL for (int i = 0; i < R; i++) top[i] = LOWEST_F, sum[i] = 0;
 
-    constexpr int STEPS = PARTS + ROW_PARTS; /* slices of a tile: keys, then values */
-    int steps = ceil_div(n, TILE) * STEPS;
+    constexpr int TILE_SLICES = PARTS + ROW_PARTS; /* slices of a tile: keys, then values */
+    int slices = ceil_div(n, TILE) * TILE_SLICES;
     auto copy = [&](int i) {
-        int tile = i / STEPS * TILE, part = i % STEPS;
+        int tile = i / TILE_SLICES * TILE, part = i % TILE_SLICES;
         float *stage = stages + i % STAGES * STAGE_FLOATS;
-        if (i < steps && part < PARTS) copy_columns(stage, keys, stride, tile, T, part);
-        if (i < steps && part >= PARTS) copy_rows(stage, values, stride, tile, T, part - PARTS);
+        if (i < slices && part < PARTS) copy_columns(stage, keys, stride, tile, T, part);
+        if (i < slices && part >= PARTS) copy_rows(stage, values, stride, tile, T, part - PARTS);
         cp_async_commit();
     };
     copy_own(q, head, stride, row, T);
@@ -67,7 +67,7 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
             int query = row + lane_y() + 16 * i;
             int seen = (CAUSAL ? min(query + 1, T) : T) - key - lane_x();
             float max = -INFINITY_F;
-            UNROLL for (int j = 0; j < EACH; j++) {
+            UNROLL for (int j = 0; j < OTHER_ROWS; j++) {
                 if (16 * j >= seen) s[i][j] = -INFINITY_F;
                 max = fmaxf(max, s[i][j]);
             }
@@ -75,7 +75,7 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
             float factor = ex2_approx((top[i] - max) * scale), less = max * scale;
             top[i] = max;
             sum[i] *= factor;
-            UNROLL for (int j = 0; j < EACH; j++) {
+            UNROLL for (int j = 0; j < OTHER_ROWS; j++) {
                 s[i][j] = ex2_approx(s[i][j] * scale - less);
                 sum[i] += s[i][j];
                 if (DROPOUT && !keeps_score(seed, site, (u32)*step, (u32)bh, (u32)query,

@@ -9,8 +9,8 @@
 enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512 };
 
 /* `consumers` is the number of warpgroups with 64 rows each, `keys` the number of keys in a tile.
- * Shared memory holds `stages` tiles of keys, `v_stages` tiles of values and the queries or output of
- * `own_stages` items. With `turns`, warpgroups issue wgmma in turn. With `all`, items of equal
+ * Shared memory holds `stages` tiles of keys, `v_stages` tiles of values and the queries or output
+ * of `own_stages` items. With `turns`, warpgroups issue wgmma in turn. With `all`, items of equal
  * length are adjacent for all heads, not only for heads that fit into L2. */
 struct tile {
     int consumers, keys, stages, v_stages, own_stages, turns;
