@@ -16,7 +16,7 @@ enum status graph_status(const struct graph *g)
     return g->st == ST_OK ? ST_OK : fail(g->st, "%s", g->st_text);
 }
 
-static value stick(struct graph *g, enum status st, const char *text)
+static value record_failure(struct graph *g, enum status st, const char *text)
 {
     if (g->st == ST_OK) {
         g->st = st;
@@ -47,7 +47,7 @@ static value refuse_size(struct graph *g, const struct node *n, const struct typ
                           "%s %s gives %s, more than the 16 TiB that one value may have; lower "
                           "batch_size, block_size, n_head or n_embd",
                           op_def(n->op)->name, n->scope, type_text(t, type));
-    return stick(g, st, fail_message());
+    return record_failure(g, st, fail_message());
 }
 
 static value add_node(struct graph *g, struct node *n, const struct type *given)
@@ -63,7 +63,7 @@ static value add_node(struct graph *g, struct node *n, const struct type *given)
     }
     if (def->shape(n, in, given, out) != ST_OK) {
         enum status st = fail_in(ST_USAGE, "%s %s", def->name, n->scope);
-        return stick(g, st, fail_message());
+        return record_failure(g, st, fail_message());
     }
     for (int i = 0; i < n->n_out; i++)
         if (type_bytes(&out[i]) > VALUE_BYTES_MOST) return refuse_size(g, n, &out[i]);
