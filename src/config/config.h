@@ -179,15 +179,15 @@ bool config_is_key(const char *text);
  * be NULL. */
 bool config_takes(const char *key, const char *value);
 /* Facts about the device and the run that decide the values of keys left at auto. */
-struct config_chooser {
-    bool records;                /* the device can capture a step and replay it */
+struct config_facts {
+    bool captures;               /* the device can capture a step and replay it */
     bool bfloat16_is_faster;     /* matmuls are faster in bfloat16 than in float32 */
-    bool ranks_meet;             /* ranks wait for each other on the host, so no step is captured */
-    bool pads;                   /* matmuls are faster if the vocabulary is a multiple of 64 */
+    bool ranks_sync_on_host;     /* ranks wait for each other on the host, so no step is captured */
+    bool padding_pays;           /* matmuls are faster if the vocabulary is a multiple of 64 */
     const struct config *before; /* the resumed run, whose choices are kept; NULL: a new run */
 };
 /* Replaces the value auto of dtype, replay and pad_vocab; must be called before compiling. */
-void config_choose(struct config *c, const struct config_chooser *by);
+void config_choose(struct config *c, const struct config_facts *by);
 /* Checks keys that depend on each other (more warm-up than decay steps: ST_USAGE) and values that
  * the chosen device does not support (ST_UNSUPPORTED). */
 enum status config_check(const struct config *c);
