@@ -49,12 +49,12 @@ static void by_key(uint16_t *to, int64_t stride, const uint32_t word[4][16], __m
 }
 
 void VEC(keep_mask)(uint16_t *to, int64_t stride, const struct dropout *d, uint32_t step,
-                    int64_t bh, int64_t q16, int64_t k16, bool by_keys)
+                    int64_t bh, int64_t q16, int64_t k16, bool key_major)
 {
     uint32_t word[4][16];
     dropout_words_avx512(word, d, step, bh, q16, k16);
     __m512i threshold = _mm512_set1_epi8((char)d->threshold);
-    if (by_keys)
+    if (key_major)
         by_key(to, stride, word, threshold);
     else
         by_query(to, stride, word, threshold);
