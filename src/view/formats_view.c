@@ -43,26 +43,26 @@ static const char *layout_text(const struct number_format *n, struct arena *a)
 /* --- the tables ------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define LAYOUT(X) \
+#define LAYOUT_COLUMNS(X) \
     X("format", "format", "name of the format", TEXT, n->name) \
     X("layout", "█ sign, ▓ exponent, ░ fraction", "one character for each bit", TEXT, layout_text(n, row.arena)) \
     X("exponent_bits", "exponent", "bits of the exponent", NUMBER, true, 0, n->exponent) \
     X("fraction_bits", "fraction", "bits of the fraction", NUMBER, true, 0, n->fraction) \
     X("decimal_digits", "digits", "decimal digits of the significand", FORMAT, true, "%.1f", (n->fraction + 1) * log10(2))
-#define RANGE(X) \
+#define RANGE_COLUMNS(X) \
     X("format", "format", "name of the format", TEXT, n->name) \
     X("largest", "largest", "largest number", FORMAT, true, "%.5g", n->largest) \
     X("smallest_normal", "least normal", "smallest with all bits", FORMAT, true, "%.5g", number_smallest_normal(f)) \
     X("smallest_subnormal", "least subnormal", "smallest above 0", FORMAT, true, "%.5g", number_smallest(f)) \
     X("epsilon", "epsilon", "distance from 1 to the next number", FORMAT, true, "%.5g", number_spacing(f, 1)) \
     X("beyond", "overflow gives", "by the hardware's conversion", TEXT, n->saturates ? "the largest" : "infinity")
-#define VALUE(X) \
+#define VALUE_COLUMNS(X) \
     X("format", "format", "name of the format", TEXT, n->name) \
     X("value", "becomes, exactly", "the nearest number", SHOWN, true, exact_text(y, row.arena), y) \
     X("relative_error", "rel. error", "(value - X) / X", SHOWN, x == y || (isfinite(y) && isfinite(x)), error_text(y, x, row.arena), x == y ? 0 : (y - x) / x) \
     X("spacing", "spacing", "distance to the next number of larger magnitude", FORMAT, !isnan(number_spacing(f, y)), "%.5g", number_spacing(f, y)) \
     X("hex", "hex", "the bits", SHOWN, true, arena_printf(row.arena, "%0*x", (number_width(f) + 3) / 4, number_bits(f, y)), number_bits(f, y))
-#define BITS_OF(X) \
+#define BITS_COLUMNS(X) \
     X("format", "format", "name of the format", TEXT, n->name) \
     X("bits", "sign exponent fraction", "the bits of the value", TEXT, arena_strdup(row.arena, number_text(f, y, text)))
 /* clang-format on */
@@ -70,10 +70,10 @@ static const char *layout_text(const struct number_format *n, struct arena *a)
 /* The four tables, a row for each format. */
 static void add_tables(double x, const char *word, struct sheet *s, struct arena *a)
 {
-    static const struct table_column layout[] = {LAYOUT(TABLE_COLUMN)},
-                                     range[] = {RANGE(TABLE_COLUMN)},
-                                     value[] = {VALUE(TABLE_COLUMN)},
-                                     bits[] = {BITS_OF(TABLE_COLUMN)};
+    static const struct table_column layout[] = {LAYOUT_COLUMNS(TABLE_COLUMN)},
+                                     range[] = {RANGE_COLUMNS(TABLE_COLUMN)},
+                                     value[] = {VALUE_COLUMNS(TABLE_COLUMN)},
+                                     bits[] = {BITS_COLUMNS(TABLE_COLUMN)};
     const struct {
         const char *title;
         const struct table_column *column;
@@ -93,13 +93,13 @@ static void add_tables(double x, const char *word, struct sheet *s, struct arena
             double y = number_round(f, x);
             switch (i) {
             case 0:
-                LAYOUT(TABLE_CELL) break;
+                LAYOUT_COLUMNS(TABLE_CELL) break;
             case 1:
-                RANGE(TABLE_CELL) break;
+                RANGE_COLUMNS(TABLE_CELL) break;
             case 2:
-                VALUE(TABLE_CELL) break;
+                VALUE_COLUMNS(TABLE_CELL) break;
             default:
-                BITS_OF(TABLE_CELL)
+                BITS_COLUMNS(TABLE_CELL)
             }
         }
     }
@@ -167,8 +167,8 @@ void formats_sheet(double x, const char *word, struct sheet *s, struct arena *a)
 
 /* --- the picture ------------------------------------------------------------------------------ */
 
-enum { LEFT = 64, HEAD = 84, ROW = 46, CELL = 16, HIGH = 22, VALUE = 240 };
-enum { BITS = 32, WIDTH = LEFT + BITS * CELL + VALUE };
+enum { LEFT = 64, HEAD = 84, ROW = 46, CELL = 16, CELL_HEIGHT = 22, VALUE_WIDTH = 240 };
+enum { BITS = 32, WIDTH = LEFT + BITS * CELL + VALUE_WIDTH };
 
 static const struct {
     const char *name, *color;
@@ -179,8 +179,8 @@ static void print_cell(struct markup *m, double x, double y, int part, const cha
     markup_printf(m,
                   "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
                   "style=\"fill: var(--%s); fill-opacity: .3; stroke: var(--paper)\"/>\n",
-                  x, y, CELL, HIGH, parts[part].color);
-    svg_text(m, "", x + CELL / 2.0, y + HIGH - 7, "middle", text);
+                  x, y, CELL, CELL_HEIGHT, parts[part].color);
+    svg_text(m, "", x + CELL / 2.0, y + CELL_HEIGHT - 7, "middle", text);
 }
 
 static void print_row(struct markup *m, enum number_kind f, double x, double top, struct arena *a)
@@ -188,13 +188,13 @@ static void print_row(struct markup *m, enum number_kind f, double x, double top
     const struct number_format *n = &number_formats[f];
     uint32_t bits = number_bits(f, x);
     int width = number_width(f);
-    svg_text(m, "chart-head", LEFT - 10, top + HIGH - 7, "end", n->name);
+    svg_text(m, "chart-head", LEFT - 10, top + CELL_HEIGHT - 7, "end", n->name);
     for (int i = 0; i < width; i++) {
         int part = i == 0 ? 0 : i <= n->exponent ? 1 : 2;
         print_cell(m, LEFT + i * CELL, top, part, bits >> (width - 1 - i) & 1 ? "1" : "0");
     }
-    svg_text(m, "", LEFT + width * CELL + 10, top + HIGH - 7, "start", exact_text(x, a));
-    svg_text(m, "chart-soft", LEFT, top + HIGH + 13, "start",
+    svg_text(m, "", LEFT + width * CELL + 10, top + CELL_HEIGHT - 7, "start", exact_text(x, a));
+    svg_text(m, "chart-soft", LEFT, top + CELL_HEIGHT + 13, "start",
              arena_printf(a, "1 + %d + %d bits, up to %.5g, digits: %.1f", n->exponent, n->fraction,
                           n->largest, (n->fraction + 1) * log10(2)));
 }
@@ -207,7 +207,7 @@ void formats_print_svg(double x, const char *word, struct markup *m, struct aren
     for (int i = 0; i < COUNT_OF(parts); i++) {
         double left = LEFT + 100 * i;
         print_cell(m, left, 42, i, "");
-        svg_text(m, "chart-soft", left + CELL + 6, 42 + HIGH - 7, "start", parts[i].name);
+        svg_text(m, "chart-soft", left + CELL + 6, 42 + CELL_HEIGHT - 7, "start", parts[i].name);
     }
     for (int f = 0; f < NUMBER_KINDS; f++) print_row(m, f, number_round(f, x), HEAD + ROW * f, a);
     svg_close(m);
