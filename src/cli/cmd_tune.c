@@ -38,7 +38,7 @@ static enum status check(const struct config *c, struct target *ret)
     const char *backend = device_backend(c);
     TRY(device_target(c, backend, true, ret));
     if (!ret->backend->kernels.tune)
-        return fail(ST_UNSUPPORTED, "nothing on device %s is tuned; use --device=cuda", backend);
+        return fail(ST_UNSUPPORTED, "device %s has no kernels to tune; use --device=cuda", backend);
     if (c->plan.tune == TUNE_OFF) return fail(ST_USAGE, "tune=off uses no table; leave it at auto");
     if (c->plan.deterministic)
         return fail(ST_USAGE, "deterministic=true uses no tuning table; leave it out");

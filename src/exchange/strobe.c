@@ -67,7 +67,7 @@ static enum status read_state(struct exchange_model *m, const char *path, struct
     if (st == ST_USAGE) st = ST_FORMAT; /* the file is wrong, not the command line */
     m->iter = json_integer_value(iter);
     if (st == ST_OK && (!json_is_integer(iter) || m->iter < 0))
-        st = fail(ST_FORMAT, "%s has no number \"iter\"", path);
+        st = fail(ST_FORMAT, "%s: \"iter\" is missing or is not a number of iterations", path);
     if (json_is_number(best)) m->best_val_loss = json_number_value(best);
     json_decref(root);
     return st;

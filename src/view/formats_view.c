@@ -52,14 +52,14 @@ static const char *layout_text(const struct number_format *n, struct arena *a)
 #define RANGE_COLUMNS(X) \
     X("format", "format", "name of the format", TEXT, n->name) \
     X("largest", "largest", "largest number", FORMAT, true, "%.5g", n->largest) \
-    X("smallest_normal", "least normal", "smallest with all bits", FORMAT, true, "%.5g", number_smallest_normal(f)) \
+    X("smallest_normal", "least normal", "smallest with a full significand", FORMAT, true, "%.5g", number_smallest_normal(f)) \
     X("smallest_subnormal", "least subnormal", "smallest above 0", FORMAT, true, "%.5g", number_smallest(f)) \
     X("epsilon", "epsilon", "distance from 1 to the next number", FORMAT, true, "%.5g", number_spacing(f, 1)) \
     X("beyond", "overflow gives", "by the hardware's conversion", TEXT, n->saturates ? "the largest" : "infinity")
 #define VALUE_COLUMNS(X) \
     X("format", "format", "name of the format", TEXT, n->name) \
     X("value", "becomes, exactly", "the nearest number", SHOWN, true, exact_text(y, row.arena), y) \
-    X("relative_error", "rel. error", "(value - X) / X", SHOWN, x == y || (isfinite(y) && isfinite(x)), error_text(y, x, row.arena), x == y ? 0 : (y - x) / x) \
+    X("relative_error", "rel. error", "(value - given number) / given number", SHOWN, x == y || (isfinite(y) && isfinite(x)), error_text(y, x, row.arena), x == y ? 0 : (y - x) / x) \
     X("spacing", "spacing", "distance to the next number of larger magnitude", FORMAT, !isnan(number_spacing(f, y)), "%.5g", number_spacing(f, y)) \
     X("hex", "hex", "the bits", SHOWN, true, arena_printf(row.arena, "%0*x", (number_width(f) + 3) / 4, number_bits(f, y)), number_bits(f, y))
 #define BITS_COLUMNS(X) \
@@ -80,7 +80,7 @@ static void add_tables(double x, const char *word, struct sheet *s, struct arena
         int columns;
     } table[] = {{NULL, layout, COUNT_OF(layout)},
                  {NULL, range, COUNT_OF(range)},
-                 {arena_printf(a, "%s in each", word), value, COUNT_OF(value)},
+                 {arena_printf(a, "%s in each format", word), value, COUNT_OF(value)},
                  {NULL, bits, COUNT_OF(bits)}};
     for (int i = 0; i < COUNT_OF(table); i++) {
         struct table_row row = {.arena = a};
@@ -117,11 +117,9 @@ static bool rounds_to_largest(enum number_kind f, double x)
 static const char *overflow_words(enum number_kind f, double x, const char *word, struct arena *a)
 {
     const struct number_format *n = &number_formats[f];
-    const char *beyond = arena_printf(
-        a, "%s: %s is %s the largest number, %.6g", n->name, word,
-        isinf(x) ? (n->infinities ? "infinite, beyond" : "infinite (no bits mean that), beyond")
-                 : "beyond",
-        n->largest);
+    const char *none = isinf(x) && !n->infinities ? " (the format has no infinity)" : "";
+    const char *beyond = arena_printf(a, "%s: %s is beyond the largest number, %.6g%s", n->name,
+                                      word, n->largest, none);
     if (isinf(number_round(f, x)))
         return arena_printf(a, "%s: overflow, %s gives infinity", beyond, n->conversion);
     if (!n->saturates || rounds_to_largest(f, x))
@@ -139,8 +137,8 @@ static const char *words_of(enum number_kind f, double x, const char *word, stru
     if (fabs(x) > n->largest) return overflow_words(f, x, word, a);
     if (y == 0)
         return arena_printf(a,
-                            "%s: underflow, %s becomes 0: it is not more than half of the smallest "
-                            "number, %.5g",
+                            "%s: underflow: %s becomes 0, because its magnitude is at most half "
+                            "of the smallest number above 0, %.5g",
                             n->name, word, number_smallest(f));
     if (y < number_smallest_normal(f))
         return arena_printf(a, "%s: subnormal: %d of the %d bits of a significand are left",
@@ -151,7 +149,7 @@ static const char *words_of(enum number_kind f, double x, const char *word, stru
 void formats_sheet(double x, const char *word, struct sheet *s, struct arena *a)
 {
     *s = (struct sheet){.name = "formats",
-                        .title = arena_printf(a, "Number formats, and %s in each", word)};
+                        .title = arena_printf(a, "Number formats, and %s in each format", word)};
     add_tables(x, word, s, a);
     for (int f = 0; f < NUMBER_KINDS; f++) {
         const char *words = words_of(f, x, word, a);
@@ -160,9 +158,10 @@ void formats_sheet(double x, const char *word, struct sheet *s, struct arena *a)
     sheet_note(s, "Values are rounded to the nearest number, ties to even, as a GPU converts: "
                   "cvt.rn; to fp8 cvt.rn.satfinite, which gives the largest number for anything "
                   "beyond it, infinity too, and keeps NaN.");
-    sheet_note(s, "tf32 has 19 bits in a register of 32. cvt.rna.tf32 (before compute capability "
-                  "9.0 the only one) rounds ties away from zero; tensor cores that are given plain "
-                  "fp32 ignore its last 13 bits.");
+    sheet_note(s,
+               "tf32 has 19 bits in a register of 32. cvt.rna.tf32, the only conversion to tf32 "
+               "before compute capability 9.0, rounds ties away from zero; tensor cores that are "
+               "given plain fp32 ignore its last 13 bits.");
 }
 
 /* --- the picture ------------------------------------------------------------------------------ */

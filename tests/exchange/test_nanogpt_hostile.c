@@ -114,7 +114,7 @@ static void test_parts(void **)
         [CKPT_OPTIMIZER] = "has no state of an optimizer",
         [CKPT_STATE] = "has no state of an optimizer",
         [CKPT_GROUPS] = "are not grouped as in nanoGPT",
-        [CKPT_ARGS] = "has no size n_layer in model_args",
+        [CKPT_ARGS] = "n_layer in model_args is missing or is not a positive number",
         [CKPT_ITER] = "iter_num is not a number of iterations",
         [CKPT_BEST] = "best_val_loss is not a number",
         [CKPT_STEP] = "step of the optimizer is not a number",

@@ -305,7 +305,7 @@ static enum status execute(const struct state *s, void *const *at)
     threads_unseen();
     for (int i = 0; i < s->n; i++)
         TRY(check(dnnl_memory_set_data_handle(s->arg[i].memory, at[i]), "set an address"));
-    return check(dnnl_primitive_execute(s->primitive, stream, s->n, s->arg), "run");
+    return check(dnnl_primitive_execute(s->primitive, stream, s->n, s->arg), "run a primitive");
 }
 
 static enum status run(const struct kernel_call *c)
