@@ -36,7 +36,7 @@ static enum status name_moment(struct exchange_model *m, struct exchange_tensor 
         if ((int)x->part > m->states) m->states = x->part;
         return ST_OK;
     }
-    return fail(ST_FORMAT, "%s: %s is no state of an optimizer", m->path, x->name);
+    return fail(ST_FORMAT, "%s: %s is not the state of an optimizer", m->path, x->name);
 }
 
 static enum status open_tensors(struct exchange_model *m, int file, struct arena *a)
