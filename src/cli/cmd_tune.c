@@ -57,8 +57,7 @@ static void print(const struct program *program, const char *config, const struc
     command_print(&s);
 }
 
-/* Measures the matmuls of all graphs of a training run. `words`: the file, then overrides. With
- * --remake, the first configuration deletes the table. */
+/* Measures the matmuls of a training run. `words`: the configuration's file, then overrides. */
 static enum status tune_config(char **words, int n, const struct options *o, bool first,
                                struct arena *a)
 {

@@ -154,7 +154,7 @@ bool config_resumes(const struct config *c);
 /* The name or path of the weights that a new run begins with; NULL: random weights, or a run that
  * is continued. */
 const char *config_origin(const struct config *c);
-/* Sets every member to the default of the table. */
+/* Sets every member to its default. */
 void config_init(struct config *c);
 /* Reads a file into `c`; keys that the file does not set keep their values. Strings live in `a`.
  * Errors name the line and the most similar key, or the allowed range. Errors quote an included

@@ -175,7 +175,7 @@ OP(ATTENTION_GRAD,         LAYER,     ATTENTION,  5, 5, attention,     NUMERICS,
    BF16,     IN(3),                  shape_attention_grad,        no_gradient,        expand_attention_grad,         cost_attention_grad)
 OP(ATTENTION_CACHED,       PRIMITIVE, ATTENTION,  3, 3, attention,     WRITES(1),
    F32,      0,                      shape_attention_cached,      no_gradient,        no_expansion,                  cost_attention_cached)
-/* fused across operations by the pass `fuse`, except SWIGLU, which models build, and its gradient */
+/* fused by the pass `fuse`, except SWIGLU, which models build, and its gradient */
 OP(EMBED_SUM,              FUSED,     EMBEDDINGS, 5, 5, dropout,       0,
    F32,      0,                      shape_embed_sum,             no_gradient,        expand_embed_sum,              cost_embed)
 OP(EMBED_GRAD_SUM,         FUSED,     EMBEDDINGS, 2, 2, table,         0,

@@ -67,7 +67,6 @@ static const char *layout_text(const struct number_format *n, struct arena *a)
     X("bits", "sign exponent fraction", "the bits of the value", TEXT, arena_strdup(row.arena, number_text(f, y, text)))
 /* clang-format on */
 
-/* The four tables, a row for each format. */
 static void add_tables(double x, const char *word, struct sheet *s, struct arena *a)
 {
     static const struct table_column layout[] = {LAYOUT_COLUMNS(TABLE_COLUMN)},

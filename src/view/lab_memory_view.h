@@ -5,8 +5,7 @@
 #include "lab/memory/memory_file.h"
 #include "present/sheet.h"
 
-/* Tables of the levels and, for a GPU, of the limits of an SM; and the points of the curves, which
- * text and Markdown leave out. */
+/* Tables of the levels, of the limits of an SM (GPU), and of the curves' points (drawn_only). */
 void lab_memory_sheet(const struct memory_run *r, struct sheet *s, struct arena *a);
 /* Draw bandwidth and latency over the working set, and mark the sizes of the levels: side by side
  * as SVG, and one below the other as text. */

@@ -40,9 +40,9 @@ int attention_threads(const struct kernel_call *c);
 
 /* Sets the schedule of the next OpenMP loop with schedule(runtime). `heads`: the number of heads
  * through which the loop goes in order; 0: threads do not take whole heads. If equal shares of
- * heads balance the load, each thread gets neighboring heads. Their rows are then in its cache,
- * because the kernels before and after give the thread the same rows; this halves the time in small
- * models. Otherwise each item goes to the next free thread. */
+ * heads balance the load, each thread gets neighboring heads, whose rows are in its cache, because
+ * the kernels before and after divide the rows alike (in small models this halves the time).
+ * Otherwise each item goes to the next free thread. */
 void attention_schedule(int64_t heads, int threads);
 
 /* For the backward pass: true if each thread should take whole groups of heads (5 matmuls for each

@@ -34,7 +34,6 @@ INLINE vf negative_chains(vf v)
     for (int k = 0; k < STEPS; k++) v = (v - C) * M;
     return v;
 }
-/* Computes both chains; the sign selects one. */
 INLINE vf chains(vf v)
 {
     return vf_select(v < 0, negative_chains(v), positive_chains(v));

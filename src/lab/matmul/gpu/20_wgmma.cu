@@ -1,9 +1,8 @@
 /* 20_wgmma.cu - the tensor cores of Hopper read tiles from shared memory, and TMA brings them.
  *
  * One wgmma adds the products of 64 rows of A and up to 256 columns of B over 16 values of k. Four
- * warps, a warpgroup, issue it together; both operands stay in shared memory, so no register holds
- * an element of A or B and no thread loads one. Only the sums are in registers, spread over the 128
- * threads.
+ * warps, a warpgroup, issue it together; it reads both operands from shared memory, so no thread
+ * loads an element of A or B. Only the sums are in registers, spread over the 128 threads.
  *
  * TMA loads the tiles: one thread requests a box of the matrix, and a barrier in shared memory
  * counts the bytes that arrive. A row of a box has 64 elements, 128 bytes; TMA permutes its chunks

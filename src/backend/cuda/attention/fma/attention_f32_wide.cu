@@ -1,12 +1,11 @@
 /* Attention over packed float q, k, v, for a head size over 128, with the blocks, inputs and
  * results of attention_f32.cu. Bound by the FMAs, 2 HEAD_SIZE for each row and key; tiles:
- * attention_f32_wide.cuh. The 16 lanes that share own rows are in one warp, so the reductions of
- * softmax are shuffles. */
+ * attention_f32_wide.cuh. The 16 lanes that share own rows are in one warp, so shuffles reduce. */
 #define LANES_X 16
 #define HEAD_SIZE HEAD
 #include "attention_f32_wide.cuh"
 
-/* Reductions over the 16 lanes that share rows; all of them get the result. */
+/* Reductions over the 16 lanes that share rows. */
 DEVICE float half_max(float a)
 {
     UNROLL for (int d = 16; d > 1; d /= 2) a = fmaxf(a, __shfl_xor_sync(~0u, a, d));

@@ -5,10 +5,9 @@
  * them in shared memory and walks over the rows of the other side, 32 at a time; a block of keys
  * does so for all query heads of its group in turn. Scores and gradients go through shared memory.
  * 256 threads form a grid of 16 x 16. For scores a thread has R adjacent own rows and 2 other rows,
- * for sums the same R rows and D/16 columns. Bound by FMAs and by reading their operands: 32 to 64
- * FMAs for 6 reads of 16 bytes if OWN_ROWS is 64 and D 64 or 128, fewer otherwise. HEAD_SIZE is a
- * multiple of 16, at most 128 (attention_grad_f32_wide.cu has the larger sizes), GROUP H / KV,
- * OWN_ROWS 32 or 64. */
+ * for sums the same R rows and D/16 columns. Bound by FMAs and by reading their operands: with R 4
+ * and D 64 or 128, 32 to 64 FMAs for 6 reads of 16 bytes. HEAD_SIZE is a multiple of 16, at most
+ * 128 (attention_grad_f32_wide.cu has the larger sizes), GROUP H / KV, OWN_ROWS 32 or 64. */
 #include "attention_grad_f32.cuh"
 
 enum {

@@ -7,8 +7,8 @@
  * queries and tiles of KEYS keys, the other tiles of values. Each consumer warpgroup has 64 rows
  * and walks over the tiles from the last tile that its rows see to the first.
  *
- * Bound at HEAD > 64 by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile), at HEAD <
- * 64 by the exponentials (KEYS / 16 clocks), at 64 equally by both. Reads and writes at most 4 HEAD
+ * Bound by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile), if HEAD is below 64 by
+ * the exponentials (KEYS / 16 clocks), at 64 equally by both. Reads and writes at most 4 HEAD
  * elements a row, as rows and heads that run concurrently share their keys in L2.
  *
  *     HEAD % 16 == 0, CONSUMERS 2 to 4, KEYS % 64 == 0, GROUP, CAUSAL, DROPOUT
@@ -85,8 +85,7 @@ DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int 
         tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
-/* Loads a head's tiles of keys or, with VALUES, of values. One thread calls this. `begun` is true
- * if the first tile is already requested. */
+/* Loads a head's tiles of keys or values. One thread. `begun`: the first is already requested. */
 template <bool VALUES>
 DEVICE void load_tiles(u32 base, ring &r, const tensor_map *map, int head, int b, int tiles,
                        bool begun)
@@ -101,7 +100,7 @@ DEVICE void load_tiles(u32 base, ring &r, const tensor_map *map, int head, int b
         load_rows<KEYS>(at + r.stage * TILE_BYTES, map, barrier_of(full, r), head, tile * KEYS, b);
     }
 }
-/* Loads the queries of consumer w, which has processed `items` items. */
+/* `items`: the number of items that consumer w has processed. */
 DEVICE void load_queries(u32 base, const tensor_map *map, const item &i, int w, int items)
 {
     load_rows<64>(own_rows(base, w, items), map, own_barrier(base + Q_FULL, w, items), i.h,
@@ -117,8 +116,7 @@ DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, in
         if (takes_part(i, w)) load_queries(base, q_map, i, w, 0);
     load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
 }
-/* Called by one thread: takes items and loads their queries and keys, except what begin()
- * requested. */
+/* Takes items and loads their queries and keys, except what begin() requested. One thread. */
 DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H,
                          int BH, int heads_at_once)
 {
@@ -206,8 +204,8 @@ DEVICE void release(u32 empty, const ring &r)
     if (leader()) mbarrier_arrive(barrier_of(empty, r));
 }
 
-/* Processes the first tile, of which N keys are used. The consumer's 64 rows start at a multiple of
- * 64, so the diagonal is in this tile alone, and no other tile is masked. */
+/* Processes the first tile, of which N keys are used. Rows start at multiples of 64, so only this
+ * tile contains the diagonal, and no other tile is masked. */
 template <int N>
 DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, float scale)
 {
@@ -282,8 +280,8 @@ DEVICE void skip_tiles(position &c, int tiles, int turns)
     if (tiles) named_barrier_sync(OWN + c.w, WARPGROUP);
 }
 
-/* In an item's first run: marks the item as failed and returns true if sums or outputs of this
- * consumer's rows are too large. False in the second run. */
+/* In an item's first run, true if sums or outputs of the consumer's rows are too large; marks the
+ * item as failed. */
 DEVICE bool outgrown(const rows &r, const position &c, item *of)
 {
     if (!warp_word(&of->redo)) {
