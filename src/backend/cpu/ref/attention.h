@@ -62,19 +62,18 @@ static enum status run_attention(const struct kernel_call *c)
     double divisor = attention_divisor(c->attr, D);
     for (int64_t bh = 0; bh < s.B * s.H; bh++) {
         int64_t b = bh / s.H, h = bh % s.H;
-        const real *rows = qkv + b * T * s.row_size, *keys = rows + keys_of(&s, h);
+        const real *rows = qkv + b * T * s.row, *keys = rows + keys_of(&s, h);
         const real *values = keys + s.KV * D;
         for (int64_t q = 0; q < T; q++) {
             int64_t seen = c->attr->attention.causal ? q + 1 : T;
             for (int64_t k = 0; k < seen; k++)
-                p[k] =
-                    dot_product(rows + q * s.row_size + h * D, keys + k * s.row_size, D) / divisor;
+                p[k] = dot_product(rows + q * s.row + h * D, keys + k * s.row, D) / divisor;
             lse[bh * T + q] = (real)softmax_scores(p, seen);
             for (int64_t k = 0; k < seen; k++)
                 p[k] *= keep_attention(&c->attr->attention.drop, step, bh, q, k);
             for (int64_t d = 0; d < D; d++) {
                 double sum = 0;
-                for (int64_t k = 0; k < seen; k++) sum += p[k] * (double)values[k * s.row_size + d];
+                for (int64_t k = 0; k < seen; k++) sum += p[k] * (double)values[k * s.row + d];
                 y[(b * T + q) * C + h * D + d] = (real)sum;
             }
         }
@@ -101,8 +100,7 @@ static void add_query(const struct kernel_call *c, const struct packed *s, int64
     const int32_t *step = c->in[4];
     int64_t b = bh / s->H, h = bh % s->H, T = s->T, D = s->D;
     int64_t seen = c->attr->attention.causal ? q + 1 : T;
-    const real *rows = (const real *)c->in[1] + b * T * s->row_size,
-               *query = rows + q * s->row_size + h * D;
+    const real *rows = (const real *)c->in[1] + b * T * s->row, *query = rows + q * s->row + h * D;
     const real *keys = rows + keys_of(s, h), *values = keys + s->KV * D;
     const real *dy = (const real *)c->in[0] + ((b * T + q) * s->H + h) * D;
     double scale = 1 / attention_divisor(c->attr, D);
@@ -110,15 +108,15 @@ static void add_query(const struct kernel_call *c, const struct packed *s, int64
     double row_sum = 0;
     for (int64_t k = 0; k < seen; k++) {
         double keep = keep_attention(&c->attr->attention.drop, step, bh, q, k);
-        g->p[k] = exp(scale * dot_product(query, keys + k * s->row_size, D) - lse);
-        g->ds[k] = keep * dot_product(dy, values + k * s->row_size, D); /* dp for now */
+        g->p[k] = exp(scale * dot_product(query, keys + k * s->row, D) - lse);
+        g->ds[k] = keep * dot_product(dy, values + k * s->row, D); /* dp for now */
         row_sum += g->p[k] * g->ds[k];
         for (int64_t d = 0; d < D; d++) g->dv[k * D + d] += g->p[k] * keep * (double)dy[d];
     }
     for (int64_t k = 0; k < seen; k++) {
         g->ds[k] = scale * g->p[k] * (g->ds[k] - row_sum);
         for (int64_t d = 0; d < D; d++) {
-            g->dq[q * D + d] += g->ds[k] * (double)keys[k * s->row_size + d];
+            g->dq[q * D + d] += g->ds[k] * (double)keys[k * s->row + d];
             g->dk[k * D + d] += g->ds[k] * (double)query[d];
         }
     }
@@ -144,11 +142,11 @@ static enum status run_attention_grad(const struct kernel_call *c)
         for (int64_t i = 0; i < (first ? 3 : 1) * T * D; i++)
             g.dq[i] = 0; /* dk and dv follow dq in memory */
         for (int64_t q = 0; q < T; q++) add_query(c, &s, bh, q, &g);
-        real *rows = (real *)c->out[0] + bh / s.H * T * s.row_size;
-        write_head(rows + h * D, s.row_size, g.dq, T, D);
+        real *rows = (real *)c->out[0] + bh / s.H * T * s.row;
+        write_head(rows + h * D, s.row, g.dq, T, D);
         if (!last) continue;
-        write_head(rows + keys_of(&s, h), s.row_size, g.dk, T, D);
-        write_head(rows + keys_of(&s, h) + s.KV * D, s.row_size, g.dv, T, D);
+        write_head(rows + keys_of(&s, h), s.row, g.dk, T, D);
+        write_head(rows + keys_of(&s, h) + s.KV * D, s.row, g.dv, T, D);
     }
     return ST_OK;
 }
@@ -169,7 +167,7 @@ static enum status run_attention_cached(const struct kernel_call *c)
     double *p = c->scratch; /* (Tmax) */
     TRY(check_ids(position, 1, T_max));
     for (int64_t b = 0; b < s.B; b++) {
-        const real *qkv = (const real *)c->in[1] + b * s.row_size;
+        const real *qkv = (const real *)c->in[1] + b * s.row;
         int64_t now = (b * T_max + *position) * kv_columns;
         memcpy(keys + now, qkv + H * D, (size_t)kv_columns * sizeof(real));
         memcpy(values + now, qkv + H * D + kv_columns, (size_t)kv_columns * sizeof(real));
