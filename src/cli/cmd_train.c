@@ -78,7 +78,7 @@ static enum status read_config(struct config *c, const struct request *r, struct
     int words = 0;
     if (r->run >= 0 && !file_exists(arena_printf(a, "%s/config.conf", r->word[r->run])))
         return fail(ST_USAGE,
-                    "%s is no run: it has no config.conf; to begin with the weights of a model, "
+                    "%s is not a run: it has no config.conf; to begin with the weights of a model, "
                     "name it after CONFIG: strobe train CONFIG --init_from=%s",
                     r->word[r->run], shell_word(r->word[r->run], a));
     if (r->run >= 0) word[words++] = arena_printf(a, "--out_dir=%s", r->word[r->run]);

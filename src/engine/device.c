@@ -65,7 +65,7 @@ static bool bfloat16_is_faster(const struct backend *b, int number)
 
 /* True if the ranks synchronize on the host in each step: ranks in threads do; ranks in processes
  * synchronize on the GPUs (NCCL). */
-static bool ranks_meet(const struct config *c)
+static bool ranks_sync_on_host(const struct config *c)
 {
     return c->ranks.count > 1 && !communicator_is_mpi();
 }
@@ -98,12 +98,12 @@ enum status device_choose(struct config *c, const struct config *before, bool sa
     if (!types && !replays && !pads) return ST_OK;
     TRY(isa_limit(c->plan.isa));
     TRY(device_of(c, &d));
-    struct config_chooser by = {.records = d.backend->recording,
-                                .bfloat16_is_faster = bfloat16_is_faster(d.backend, d.number),
-                                .pads =
-                                    !d.backend->host_memory && model_reads(&c->model, "pad_vocab"),
-                                .ranks_meet = ranks_meet(c),
-                                .before = before};
+    struct config_facts by = {.captures = d.backend->recording,
+                              .bfloat16_is_faster = bfloat16_is_faster(d.backend, d.number),
+                              .padding_pays =
+                                  !d.backend->host_memory && model_reads(&c->model, "pad_vocab"),
+                              .ranks_sync_on_host = ranks_sync_on_host(c),
+                              .before = before};
     config_choose(c, &by);
     if (say && !before)
         say_chosen(types && c->plan.dtype != PRECISION_FLOAT32,
@@ -114,7 +114,7 @@ enum status device_choose(struct config *c, const struct config *before, bool sa
 enum status device_check(const struct config *c, const struct backend *b, const char *name)
 {
     TRY(check_there(b, name));
-    if (strcmp(name, "cpu") && c->plan.replay == REPLAY_TRUE && ranks_meet(c))
+    if (strcmp(name, "cpu") && c->plan.replay == REPLAY_TRUE && ranks_sync_on_host(c))
         return fail(ST_UNSUPPORTED,
                     "replay=true: a captured step cannot wait for ranks = %lld threads; use "
                     "replay=false",
@@ -205,7 +205,7 @@ void device_adapt(struct config *c, const struct config *trained)
         say_adapted("isa", &was, c);
     }
     if (device_of(c, &d) != ST_OK) return; /* opening the device reports the reason */
-    bool replays = d.backend->recording && !ranks_meet(c);
+    bool replays = d.backend->recording && !ranks_sync_on_host(c);
     if (now->replay == REPLAY_TRUE && old->replay == REPLAY_TRUE && !replays) {
         now->replay = REPLAY_FALSE;
         say_adapted("replay", &was, c);
