@@ -49,6 +49,15 @@ static void show(void *user, int done, int total, double left_s, const char *wha
     progress_show(p, done, what);
 }
 
+/* The other ranks close their engines at the same time, as NCCL waits for all ranks to leave; those
+ * that are threads before rank 0, whose GPU they share. */
+static void close_all(struct options *o, struct engine *e)
+{
+    crew_end(&o->crew);
+    engine_close(e);
+    crew_close(&o->crew);
+}
+
 /* Opens the ranks and runs the steps. If it fails, the engine is closed. */
 static enum status open_and_run(const struct config *c, int64_t vocab, struct options *o,
                                 struct engine *e, struct profile *ret, struct arena *a)
@@ -63,8 +72,7 @@ static enum status open_and_run(const struct config *c, int64_t vocab, struct op
     opened = st == ST_OK;
     if (crew->communicator) crew->listening = opened;
     if (opened) st = profile_run(e, &o->run, ret, a);
-    crew_close(crew);
-    if (st != ST_OK && opened) engine_close(e);
+    if (st != ST_OK && opened) close_all(o, e);
     return st;
 }
 
@@ -194,7 +202,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     if (st == ST_OK && p.interrupted)
         st = fail(ST_INTERRUPTED, "stopped: the profile covers %d measured step%s of %d", p.steps,
                   p.steps == 1 ? "" : "s", p.wanted);
-    engine_close(&e);
+    close_all(o, &e);
     return st;
 }
 

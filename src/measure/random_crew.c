@@ -33,7 +33,7 @@ static enum status run_step(void *state, const struct crew_order *o)
 {
     struct rank *r = state;
     const struct random_crew_watch *w = r->watch;
-    bool marked = o->first && r->watched, starts = o->what == STEP_ORDER_START;
+    bool marked = o->first && r->watched, starts = o->what != STEP_ORDER_WAIT;
     if (!marked) return random_step_obey(&r->step, o, NULL);
     struct plan_hooks hooks = {0};
     if (starts) hooks = w->begin(w->user, &r->engine, o->first);

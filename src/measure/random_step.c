@@ -196,8 +196,9 @@ static enum status start_step(struct random_step *n, int iteration, const struct
                               int64_t *ret_start_ns)
 {
     double begun;
+    int order = sequence_replays(&n->step, hooks) ? STEP_ORDER_REPLAY : STEP_ORDER_START;
     report(n, RANDOM_STEP_FEEDS, iteration, true);
-    TRY(crew_order(n->engine->communicator, STEP_ORDER_START, iteration, n->mark));
+    TRY(crew_order(n->engine->communicator, order, iteration, n->mark));
     TRY(prepare(n, iteration));
     TRY(meet(n->engine->communicator, 0, &begun));
     report(n, RANDOM_STEP_FEEDS, iteration, false);
@@ -248,10 +249,14 @@ enum status random_step_run(struct random_step *n, int iteration, const struct p
     return st;
 }
 
+static void look_on(void *, const struct plan *, int) {}
+
 enum status random_step_obey(struct random_step *n, const struct crew_order *o,
                              const struct plan_hooks *hooks)
 {
+    static const struct plan_hooks watched = {.before = look_on};
     int64_t start_ns;
+    if (!hooks && o->what == STEP_ORDER_START) hooks = &watched; /* so nothing is replayed */
     return o->what == STEP_ORDER_WAIT ? wait_for_step(n, (int)o->iter)
                                       : start_step(n, (int)o->iter, hooks, &start_ns);
 }

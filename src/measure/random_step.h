@@ -17,8 +17,9 @@ enum random_step_part {
     RANDOM_STEP_PARTS
 };
 
-/* What rank 0 orders the other ranks to do (engine/crew.h). */
-enum { STEP_ORDER_START, STEP_ORDER_WAIT };
+/* What rank 0 orders the other ranks to do (engine/crew.h). Either all ranks replay a captured step
+ * or none does, since NCCL may handle a captured collective in another way. */
+enum { STEP_ORDER_START, STEP_ORDER_REPLAY, STEP_ORDER_WAIT };
 struct crew_order;
 
 struct random_step {

@@ -369,11 +369,21 @@ static enum status alternate_blocks(struct session *s, const struct plan_hooks *
     return keep_turns(s, blocks, blocks, c->steps);
 }
 
+/* In its first step a process loads NCCL's kernels and joins the others. CUPTI would instrument all
+ * of these kernels, so the trace begins later. */
+static enum status join_ranks(struct session *s)
+{
+    double ms;
+    pace_init(&s->pace, s->o, s->engine, WARM_LEAST);
+    return step(s, "joining the ranks", NULL, &ms);
+}
+
 static enum status collect_by_trace(struct session *s)
 {
     struct plan_hooks hooks = {.user = s, .recorded = true};
     hooks.before = mark_before;
     hooks.after = mark_after;
+    if (!communicator_in_process(s->engine->communicator)) TRY(join_ranks(s));
     TRY(traced_warm_up(s, &hooks));
     s->p->by = PROFILE_TRACE;
     s->p->replay = sequence_replays(&s->random_step.step, &hooks);

@@ -25,7 +25,7 @@ enum { FLOAT = 7, BFLOAT16 = 9, SUM = 0, ID_BYTES = 128 };
 enum : size_t { SLOT = 1 << 20 }; /* bytes that each rank hands over at once */
 
 struct shared {
-    std::atomic<int> joined, arrived, round;
+    std::atomic<int> joined, arrived, round, left;
 };
 
 } // namespace
@@ -225,8 +225,11 @@ int ncclCommInitRank(ncclComm **ret, int ranks, ncclUniqueId id, int rank)
     return SUCCESS;
 }
 
+/* As NCCL does, waits for all ranks of the machine to leave. */
 int ncclCommDestroy(ncclComm *c)
 {
+    c->meeting->left++;
+    while (c->meeting->left < c->ranks && emu_fault() == CUDA_SUCCESS) usleep(200);
     return release(c);
 }
 

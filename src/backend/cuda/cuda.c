@@ -411,7 +411,8 @@ static enum status cuda_event_elapsed(void *context, int from, int to, double *r
     CUevent begin = ctx->event[from].event, end = ctx->event[to].event;
     float ms = 0;
     BUG_IF(!begin || !end, "events %d, %d", from, to);
-    TRY(cuda_check(d->cuEventSynchronize(end), "wait for an event"));
+    wait_begin(ctx);
+    TRY(wait_end(ctx, cuda_check(d->cuEventSynchronize(end), "wait for an event")));
     TRY(cuda_check(d->cuEventElapsedTime(&ms, begin, end), "measure elapsed time"));
     *ret_ms = (double)ms;
     return ST_OK;

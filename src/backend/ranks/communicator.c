@@ -205,6 +205,11 @@ enum status communicator_check(struct communicator *c, int64_t waited_ns)
     return st;
 }
 
+bool communicator_has_failed(const struct communicator *c)
+{
+    return c && c->link->failed && c->link->failed(c->state);
+}
+
 bool communicator_reports(const struct communicator *c)
 {
     return communicator_rank(c) == 0 || (c->rank == 1 && c->link->lost(c->state) == 0);

@@ -32,6 +32,8 @@ struct link {
     void (*set_timeout)(void *link, int64_t seconds);
     /* The rank that ended or did not answer; -1: none. */
     int (*lost)(void *link);
+    /* Whether a rank has failed or is lost, as far as this one knows. NULL: false. */
+    bool (*failed)(const void *link);
     void (*close)(void *link);
 };
 

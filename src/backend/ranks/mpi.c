@@ -429,6 +429,11 @@ static int lost(void *link)
     return ((struct mpi_link *)link)->lost;
 }
 
+static bool has_failed(const void *link)
+{
+    return ((const struct mpi_link *)link)->failed;
+}
+
 static void close_link(void *link)
 {
     struct mpi_link *l = link;
@@ -446,6 +451,7 @@ enum status communicator_open_mpi(struct communicator **ret)
                                      .look = look_outside,
                                      .set_timeout = set_timeout,
                                      .lost = lost,
+                                     .failed = has_failed,
                                      .close = close_link};
     struct peer own = {.pid = getpid()};
     int provided = MPI_THREAD_SINGLE;

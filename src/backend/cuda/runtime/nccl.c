@@ -334,8 +334,10 @@ void nccl_close(struct nccl *n)
     pthread_mutex_unlock(&n->mutex);
     if (broken) return; /* threads may still use `n`, and the process ends */
     pthread_join(n->thread, NULL);
-    if (n->comm && n->failed) n->library->ncclCommAbort(n->comm);
-    if (n->comm && !n->failed) n->library->ncclCommDestroy(n->comm);
+    /* the ranks of a machine wait for each other in ncclCommDestroy */
+    bool failed = n->failed || communicator_has_failed(n->communicator);
+    if (n->comm && failed) n->library->ncclCommAbort(n->comm);
+    if (n->comm && !failed) n->library->ncclCommDestroy(n->comm);
     pthread_cond_destroy(&n->changed);
     pthread_mutex_destroy(&n->mutex);
     free(n->note);
