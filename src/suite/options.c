@@ -20,25 +20,16 @@ static const struct option {
     const char *help;
 } options[SUITE_OPTION_COUNT] = {SUITE_OPTIONS(ROW)};
 
-static void *member_of(struct suite_request *r, const struct option *o)
+static void *member_of(const struct suite_request *r, const struct option *o)
 {
     return (char *)r + o->place;
 }
 
-static int64_t number_of(const struct suite_request *r, const struct option *o)
-{
-    return *(const int64_t *)((const char *)r + o->place);
-}
-
-static const char *text_of(const struct suite_request *r, const struct option *o)
-{
-    return *(const char *const *)((const char *)r + o->place);
-}
-
 static bool is_given(const struct suite_request *r, const struct option *o)
 {
-    if (o->kind == OPT_FLAG) return *(const bool *)((const char *)r + o->place);
-    return o->kind == OPT_TEXT ? text_of(r, o) != NULL : number_of(r, o) != 0;
+    const void *x = member_of(r, o);
+    if (o->kind == OPT_FLAG) return *(const bool *)x;
+    return o->kind == OPT_TEXT ? *(const char *const *)x != NULL : *(const int64_t *)x != 0;
 }
 
 /* The help, with the suites that take the option. */
@@ -103,11 +94,12 @@ int suite_option_words(const struct suite_request *r, unsigned which, char **ret
     int words = 0;
     for (const struct option *o = options; o < options + SUITE_OPTION_COUNT; o++) {
         if (!(which & o->bit) || !is_given(r, o)) continue;
+        const void *x = member_of(r, o);
         ret_word[words++] =
             o->kind == OPT_FLAG ? arena_printf(a, "--%s", o->name)
             : o->kind == OPT_TEXT
-                ? arena_printf(a, "--%s=%s", o->name, text_of(r, o))
-                : arena_printf(a, "--%s=%lld%s", o->name, (long long)number_of(r, o),
+                ? arena_printf(a, "--%s=%s", o->name, *(const char *const *)x)
+                : arena_printf(a, "--%s=%lld%s", o->name, (long long)*(const int64_t *)x,
                                o->kind == OPT_SIZE ? "B" : "");
     }
     return words;
