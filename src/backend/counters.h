@@ -2,9 +2,11 @@
 #ifndef BACKEND_COUNTERS_H
 #define BACKEND_COUNTERS_H
 
+#include "base/counter_shares.h"
+
 /* Which counters to read. Reading more counters takes more repetitions of each kernel. */
 enum counter_set {
-    COUNTERS_OF_TIME, /* the three shares and the bytes of DRAM */
+    COUNTERS_OF_TIME, /* the shares and the bytes of DRAM */
     COUNTERS_OF_BYTES /* all bytes; the shares are 0 */
 };
 
@@ -14,9 +16,7 @@ struct kernel_counters {
      * counted in sectors of 32 bytes before any cache. l2_read: bytes that SMs read from L2,
      * including TMA copies, which are not loads of a warp. */
     double warp_read, warp_written, l2_read;
-    /* Shares, 0 to 1: cycles in which the tensor cores work, cycles in which an SM has a warp, and
-     * DRAM traffic relative to the peak of the DRAM. */
-    double tensor_active, sm_active, dram_busy;
+    COUNTER_SHARES(COUNTER_SHARE_MEMBER, double)
 };
 
 #endif

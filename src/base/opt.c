@@ -52,6 +52,15 @@ static enum status set_value(const struct opt *o, const char *value)
         *(int64_t *)o->member = number;
         return ST_OK;
     }
+    case OPT_SIZE: {
+        int64_t bytes;
+        if (!str_read_bytes(value, &bytes) || bytes < 1)
+            return fail(ST_USAGE,
+                        "--%s takes a size with its unit, as in 80GiB, 24GB or 512MiB; found %s",
+                        o->name, *value ? value : "nothing");
+        *(int64_t *)o->member = bytes;
+        return ST_OK;
+    }
     }
     BUG_IF(true, "option --%s of kind %d", o->name, (int)o->kind);
 }

@@ -6,12 +6,13 @@
 
 struct str;
 
-enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_INT };
+/* A size is bytes, given with its unit: 80GiB, 24GB, 512MiB; at least 1. */
+enum opt_kind { OPT_FLAG, OPT_TEXT, OPT_INT, OPT_SIZE };
 
 struct opt {
     const char *name; /* "json": given as --json, --json=true, or --from=FILE, --from FILE */
     enum opt_kind kind;
-    void *member;           /* bool *, const char **, int64_t * */
+    void *member;           /* bool *, const char **; of OPT_INT and OPT_SIZE int64_t * */
     const char *value_name; /* "FILE"; NULL for a flag */
     const char *help;       /* NULL: an option for processes that Strobe starts; not in the help */
 };

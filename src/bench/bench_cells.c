@@ -26,16 +26,10 @@ static const char *const lines[BENCH_LINES] = {
     [BENCH_STEP] = "step",
 };
 static const char not_reached[] = "not reached: the run was stopped";
-static const char *const orders[BENCH_ORDERS] = {"auto", "rounds", "twice", "once"};
 
 const char *bench_line_name(enum bench_line line)
 {
     return lines[line];
-}
-
-const char *bench_order_name(enum bench_order order)
-{
-    return orders[order];
 }
 
 unsigned bench_lines_of(const char *word, int64_t length)

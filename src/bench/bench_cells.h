@@ -41,8 +41,6 @@ enum bench_order {
     BENCH_ONCE,   /* one cell after another; for timing first steps */
     BENCH_ORDERS
 };
-/* "auto", "rounds", "twice", "once" */
-const char *bench_order_name(enum bench_order order);
 
 /* A part of the time before the second step. `setup`: the time in it for making kernels ready; zero
  * on a CPU. */

@@ -76,6 +76,16 @@ enum status bench_read_lines(unsigned *ret_lines, const char *words)
     }
 }
 
+enum status bench_read_order(enum bench_order *ret, const char *word)
+{
+    static const char *const names[BENCH_ORDERS] = {"auto", "rounds", "twice", "once"};
+    for (int i = 0; i < BENCH_ORDERS; i++) {
+        *ret = (enum bench_order)i;
+        if (!strcmp(word ? word : "auto", names[i])) return ST_OK;
+    }
+    return fail(ST_USAGE, "--order must be auto, rounds, twice or once; found %s", word);
+}
+
 static int64_t count(const struct bench_grid *g)
 {
     int64_t n = (int64_t)g->subjects * g->warmups;

@@ -27,6 +27,7 @@ struct bench_grid {
     int warmup[BENCH_WARMUPS], warmups;
     int steps;
     unsigned lines; /* 1 << BENCH_FORWARD ... */
+    enum bench_order order;
     /* Returns the vocabulary of a cell whose keys differ from its subject's. NULL: the cell has
      * vocab_size tokens or, if that is 0, its subject's vocabulary. */
     enum status (*vocabulary)(const struct bench_grid *g, const struct config *c, int64_t *ret,
@@ -47,6 +48,8 @@ enum status bench_add_axis(struct bench_grid *g, const char *word, struct arena 
 enum status bench_read_warmups(struct bench_grid *g, const char *words);
 /* Reads "forward,step"; an unknown word is ST_USAGE, and the message lists the valid words. */
 enum status bench_read_lines(unsigned *ret_lines, const char *words);
+/* Reads "rounds"; NULL is BENCH_AUTO. */
+enum status bench_read_order(enum bench_order *ret, const char *word);
 
 /* Makes the cross product of all lists; subjects vary slowest, warm-ups fastest. An invalid value
  * is an error, as on the command line. A value that the device does not support is no error: the

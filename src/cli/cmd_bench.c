@@ -27,8 +27,7 @@ static const struct command parts[] = {
 };
 /* clang-format on */
 
-enum { STEPS_MOST = 1000000, ITERS_MOST = 1000000000, ROUNDS_MOST = 1000 };
-enum { STEPS = 50, GRID_STEPS = 10, NOT_GIVEN = -1 };
+enum { STEPS = 50, GRID_STEPS = 10 };
 static const char first_phases[] = "forward,backward,update,step", first_warmup[] = "5";
 
 struct bench {
@@ -38,7 +37,6 @@ struct bench {
     const struct suite *suite;
     struct bench_grid grid; /* or a grid if that is NULL */
     struct suite_request request;
-    const char *limit, *order;
     int64_t vocab; /* 0: not given */
     struct device device;
     struct output output;
@@ -70,8 +68,8 @@ static bool is_grid(const struct bench *b)
         configs += !config_is_override(b->word[i]);
         lists |= config_is_override(b->word[i]) && bench_is_list(b->word[i]);
     }
-    return configs > 1 || lists || b->request.phase || b->limit || b->order || b->output.save ||
-           b->request.wide || b->request.each_step ||
+    return configs > 1 || lists || b->request.phase || b->request.limit || b->request.order ||
+           b->output.save || b->request.wide || b->request.each_step ||
            (b->request.warmup && strchr(b->request.warmup, ','));
 }
 
@@ -86,26 +84,6 @@ static enum status run_child(void *, char *const *word, int words, bool quiet)
     enum status st = job_run(&(struct job){all, word[0]}, quiet);
     arena_release(&a);
     return st;
-}
-
-static enum status find_order(const char *word, enum bench_order *ret)
-{
-    *ret = BENCH_AUTO;
-    if (!word) return ST_OK;
-    for (int i = 0; i < BENCH_ORDERS; i++) {
-        *ret = (enum bench_order)i;
-        if (!strcmp(word, bench_order_name(*ret))) return ST_OK;
-    }
-    return fail(ST_USAGE, "--order must be auto, rounds, twice or once; found %s", word);
-}
-
-static enum status complete_request(struct bench *b)
-{
-    struct suite_request *r = &b->request;
-    r->each = outcome_share;
-    r->command = run_child;
-    TRY(command_read_size("mem-limit", b->limit, &r->limit));
-    return find_order(b->order, &r->order);
 }
 
 /* The value of out_dir on the command line; NULL: not given. */
@@ -168,6 +146,7 @@ static enum status make_grid(struct bench *b, struct arena *a)
             ST_USAGE,
             "no configuration given; name one, for example configs/shakespeare_char_cpu.conf");
     TRY(bench_read_warmups(g, b->request.warmup ? b->request.warmup : first_warmup));
+    TRY(bench_read_order(&g->order, b->request.order));
     return bench_read_lines(&g->lines, b->request.phase ? b->request.phase : first_phases);
 }
 
@@ -231,7 +210,8 @@ static enum status run_sheet(struct bench *b, struct arena *a)
     struct config c;
     struct machine m;
     TRY(table_form_check(&b->output.form));
-    TRY(complete_request(b));
+    r->each = outcome_share;
+    r->command = run_child;
     if (b->name) {
         TRY(suite_find(b->name, &b->suite));
         TRY(check_suite_words(b));
@@ -293,37 +273,10 @@ static enum status run_step(const struct bench *b, struct arena *a)
 
 static enum status run(struct bench *b, struct arena *a)
 {
-    const struct suite_request *r = &b->request;
     const struct table_form *f = &b->output.form;
-    const char *of_suite = r->size     ? "size"
-                           : r->iters  ? "iters"
-                           : r->full   ? "full"
-                           : r->rounds ? "rounds"
-                                       : NULL;
-    if (!b->name && of_suite)
-        return fail(ST_USAGE, "--%s needs --suite=NAME; --suite=list shows the suites", of_suite);
+    if (!b->name) TRY(suite_check_options(NULL, &b->request));
     if (b->name && !strcmp(b->name, "list")) return list_suites(f, a);
     return b->name || is_grid(b) || f->csv || f->markdown ? run_sheet(b, a) : run_step(b, a);
-}
-
-/* Checks the numbers; one that is not given becomes 0, the default of the grid or the suite. */
-static enum status check_numbers(struct suite_request *r)
-{
-    const struct {
-        const char *name;
-        int64_t *number;
-        int most;
-    } all[] = {{"steps", &r->steps, STEPS_MOST},
-               {"iters", &r->iters, ITERS_MOST},
-               {"rounds", &r->rounds, ROUNDS_MOST}};
-    for (int i = 0; i < COUNT_OF(all); i++) {
-        int64_t *n = all[i].number;
-        if (*n == NOT_GIVEN)
-            *n = 0;
-        else if (*n < 1 || *n > all[i].most)
-            return fail(ST_USAGE, "--%s must be 1 to %d", all[i].name, all[i].most);
-    }
-    return ST_OK;
 }
 
 enum status cmd_bench(int argc, char **argv, struct arena *a)
@@ -331,35 +284,21 @@ enum status cmd_bench(int argc, char **argv, struct arena *a)
     for (int i = 0; i < COUNT_OF(parts) && argc > 0; i++)
         if (!strcmp(argv[0], name_of(&parts[i]))) return command_run(&parts[i], argc - 1, argv + 1);
     if (argc > 0) TRY(check_word(argv[0]));
-    struct bench b = {.request = {.steps = NOT_GIVEN, .iters = NOT_GIVEN, .rounds = NOT_GIVEN}};
-    struct suite_request *r = &b.request;
-    const struct opt options[] = {
+    struct bench b = {0};
+    struct opt options[] = {
         {"suite", OPT_TEXT, &b.name, "NAME",
          "run a ready-made experiment; --suite=list shows them all"},
-        {"phase", OPT_TEXT, &r->phase, "NAME,...",
-         "columns of a grid: inference, forward, backward, update, step (all except inference)"},
-        {"warmup", OPT_TEXT, &r->warmup, "N,...", "steps before the measured ones (5)"},
-        {"steps", OPT_INT, &r->steps, "N", "measured steps (50; in a grid 10)"},
-        {"order", OPT_TEXT, &b.order, "NAME",
-         "order of cells: rounds, twice (the second time reversed) or once (auto)"},
-        {"mem-limit", OPT_TEXT, &b.limit, "SIZE", "as in 80GiB: skip cells that need more memory"},
-        {"size", OPT_TEXT, &r->size, "NAME,...", "suites: only these models"},
-        {"iters", OPT_INT, &r->iters, "N", "suites that train: number of iterations"},
-        {"wide", OPT_FLAG, &r->wide, NULL,
-         "first a table of one row a model: its sizes, forward, backward and step, each with its "
-         "std"},
-        {"each-step", OPT_FLAG, &r->each_step, NULL, "also the time of every single step, drawn"},
-        {"rounds", OPT_INT, &r->rounds, "N", "cs336-warmup: processes of each row (3)"},
-        {"full", OPT_FLAG, &r->full, NULL, "suites: use the published size on a CPU, too"},
-        {"save", OPT_TEXT, &b.output.save, "FILE", "path of the result (bench.json in --out_dir)"},
+        [1 + SUITE_OPTION_COUNT] = {"save", OPT_TEXT, &b.output.save, "FILE",
+                                    "path of the result (bench.json in --out_dir)"},
         {"vocab", OPT_INT, &b.vocab, "N", "size of the vocabulary (default: of the data set)"},
         TABLE_FORM_OPTIONS(&b.output.form),
         {0},
     };
+    suite_add_options(&b.request, options + 1, a);
     b.output.command = command_text("bench", argc, argv, a);
     TRY(opt_parse(options, &argc, argv, config_is_key));
     b.word = argv;
     b.words = argc;
-    TRY(check_numbers(r));
+    TRY(suite_read_options(&b.request));
     return run(&b, a);
 }

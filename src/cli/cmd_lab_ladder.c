@@ -24,9 +24,9 @@ static const int64_t NOT_GIVEN = INT64_MIN;
 
 struct words {
     const char *sizes, *dtype, *form, *rungs, *show, *ptx;
-    const char *kernel, *shared, *library;
+    const char *kernel, *library;
     char **argv; /* the whole command line, NULL-terminated, for processes that run a kernel */
-    int64_t registers, blocks, probe, watched;
+    int64_t registers, shared, blocks, probe, watched;
     bool warm, template, watch, counters;
     struct place place;
     struct effort effort;
@@ -92,8 +92,7 @@ static enum status read_limits(const struct words *w, struct lab_options *o)
     if (!gpu && (w->registers != NOT_GIVEN || w->shared || w->blocks != NOT_GIVEN))
         return fail(ST_USAGE,
                     "--registers, --shared and --blocks limit kernels of a GPU; leave them out");
-    if (w->shared && !str_read_bytes(w->shared, &o->limits.shared_bytes))
-        return fail(ST_USAGE, "--shared takes a size as in 16KiB; found %s", w->shared);
+    o->limits.shared_bytes = w->shared;
     TRY(read_limit("registers", w->registers, 255, &o->limits.registers));
     TRY(read_limit("blocks", w->blocks, INT64_MAX, &o->limits.blocks));
     if (gpu) o->limits.threads = w->place.threads;
@@ -455,7 +454,7 @@ static enum status run_command(int argc, char **argv, struct arena *a)
         {"watch", OPT_FLAG, &w.watch, NULL, "with --kernel: again, whenever the file changes"},
         {"registers", OPT_INT, &w.registers, "N",
          "GPU: leave out kernels with more registers in a thread"},
-        {"shared", OPT_TEXT, &w.shared, "SIZE",
+        {"shared", OPT_SIZE, &w.shared, "SIZE",
          "GPU: leave out kernels with more shared memory in a block, as in 16KiB"},
         {"blocks", OPT_INT, &w.blocks, "N", "GPU: leave out kernels with more blocks in the grid"},
         {"probe", OPT_INT, &w.probe, NULL, NULL},

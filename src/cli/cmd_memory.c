@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct options {
-    const char *backend, *tuning, *phase, *limit, *svg;
+    const char *backend, *tuning, *phase, *svg;
     struct table_form form;
     bool measure, timeline;
     int64_t vocab, rows;
@@ -24,7 +24,6 @@ static enum status check(const struct options *o, struct memory_view *v)
     if (extent == EXTENTS)
         return fail(ST_USAGE, "--phase must be inference, backward or step; found %s", o->phase);
     v->extent = (enum memory_extent)extent;
-    TRY(command_read_size("limit", o->limit, &v->limit));
     if (o->rows < 0 || o->rows > 1000000) return fail(ST_USAGE, "--rows must be 0 to 1000000");
     if (o->measure && o->backend)
         return fail(ST_USAGE, "--measure runs on the device of the configuration; set --device "
@@ -112,10 +111,11 @@ static enum status run(struct planned *p, struct memory_view *v, const struct op
 enum status cmd_memory(int argc, char **argv, struct arena *a)
 {
     struct options o = {.phase = "step", .rows = 12};
+    struct memory_view v = {0};
     const struct opt options[] = {
         {"phase", OPT_TEXT, &o.phase, "PHASE",
          "inference (the loss only), backward (includes forward) or step (step)"},
-        {"limit", OPT_TEXT, &o.limit, "SIZE",
+        {"limit", OPT_SIZE, &v.limit, "SIZE",
          "as in 80GiB: whether it fits, and the largest batch_size that does"},
         {"measure", OPT_FLAG, &o.measure, NULL, "run two steps, and say what they really took"},
         {"rows", OPT_INT, &o.rows, "N", "of the largest tensors (12)"},
@@ -129,7 +129,6 @@ enum status cmd_memory(int argc, char **argv, struct arena *a)
         {0},
     };
     struct planned p;
-    struct memory_view v = {0};
     TRY(opt_parse(options, &argc, argv, config_is_key));
     TRY(check(&o, &v));
     if (o.svg) TRY(own_check_writable(o.svg, OWN_PICTURE));

@@ -65,8 +65,6 @@ enum status command_read_config(struct config *c, int argc, char **argv, bool co
 const char *command_last_part(const char *path);
 /* Refuses a number of an option that is not from `least` to `most`. */
 enum status command_within(const char *option, int64_t given, int64_t least, int64_t most);
-/* Reads the value of an option, "80GiB", in bytes; NULL: it was not given. */
-enum status command_read_size(const char *option, const char *text, int64_t *ret);
 /* Both print to stdout and release what they print. */
 void command_print(struct str *s);
 void command_print_json(struct json_t *j);

@@ -305,13 +305,6 @@ enum status command_within(const char *option, int64_t given, int64_t least, int
                 (long long)most, (long long)given);
 }
 
-enum status command_read_size(const char *option, const char *text, int64_t *ret)
-{
-    if (!text || (str_read_bytes(text, ret) && *ret >= 1)) return ST_OK;
-    return fail(ST_USAGE, "--%s takes a size with its unit, as in 80GiB, 24GB or 512MiB; found %s",
-                option, *text ? text : "nothing");
-}
-
 void command_print(struct str *s)
 {
     fputs(str_text(s), stdout);

@@ -104,14 +104,15 @@ static struct profile_row *row_of(const struct collected *c, struct profile *p,
     return NULL;
 }
 
+#define ADD(from, share, ...) r->share += from->share;
+#define DIVIDE(n, share, ...) r->share /= n;
+
 static void add_counters(struct profile_row *r, const struct kernel_counters *x)
 {
     r->counted++;
     r->dram_read += x->dram_read;
     r->dram_written += x->dram_written;
-    r->tensor_active += x->tensor_active;
-    r->sm_active += x->sm_active;
-    r->dram_busy += x->dram_busy;
+    COUNTER_SHARES(ADD, x)
 }
 
 /* Sums become means; NAN: there are none. */
@@ -121,9 +122,7 @@ static void divide(struct profile_row *r)
     r->dram_read /= n;
     r->dram_written /= n;
     r->dram_of_node /= n;
-    r->tensor_active /= n;
-    r->sm_active /= n;
-    r->dram_busy /= n;
+    COUNTER_SHARES(DIVIDE, n)
 }
 
 /* The bytes of all kernels of a node, for the row that has its cost. */

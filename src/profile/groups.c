@@ -103,15 +103,16 @@ static int find_part(struct grouping *g, const char *name, const struct profile_
     return new_part(g, name, r, parent);
 }
 
+#define ADD(row, share, ...)   c->share += row->ms * row->share;
+#define DIVIDE(ms, share, ...) x->counters.share /= ms;
+
 /* Shares are sums over time until close_part. */
 static void add_counters(struct profile_group *to, const struct profile_row *r, double runs)
 {
     struct kernel_counters *c = &to->counters;
     c->dram_read += runs * r->dram_read;
     c->dram_written += runs * r->dram_written;
-    c->tensor_active += r->ms * r->tensor_active;
-    c->sm_active += r->ms * r->sm_active;
-    c->dram_busy += r->ms * r->dram_busy;
+    COUNTER_SHARES(ADD, r)
     to->counted_ms += r->ms;
     if (!(r->bytes > 0)) return;
     to->work_dram += runs * r->dram_of_node;
@@ -167,9 +168,7 @@ static void close_part(struct grouping *g, struct part *part)
     x->run_ms = stats_of(part->run_ms, part->runs);
     x->runs = (part->runs + g->p->steps / 2) / g->p->steps;
     if (x->counted_ms > 0) {
-        x->counters.tensor_active /= x->counted_ms;
-        x->counters.sm_active /= x->counted_ms;
-        x->counters.dram_busy /= x->counted_ms;
+        COUNTER_SHARES(DIVIDE, x->counted_ms)
     }
     for (int b = 1; b <= BOUND_LATENCY; b++)
         if (part->bound_ms[b] > part->bound_ms[x->bound]) x->bound = (enum bound)b;

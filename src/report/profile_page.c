@@ -127,13 +127,17 @@ static json_t *changes_json(const struct changes *c, int after, struct arena *a)
     return json_pack("{s:i, s:s, s:o}", "after", after, "words", changes_words(c, a), "rows", rows);
 }
 
+#define ADD_SHARE(to, share, id, title, help) \
+    json_array_append_new(to, json_pack("[s, s, s]", #share, title, help));
+
 struct json_t *profile_page_json(const struct profile_set *all, struct arena *a)
 {
     json_t *families = json_array(), *profiles = json_array(), *changes = json_array();
-    json_t *words = json_array();
+    json_t *words = json_array(), *shares = json_array();
     struct roofline_frame frame = roofline_frame_of(all->profile, all->n);
     for (int i = 0; i < PROFILE_FILE_FAMILIES; i++)
         json_array_append_new(families, json_string(profile_file_family_name(i)));
+    COUNTER_SHARES(ADD_SHARE, shares)
     for (int i = 0; i < all->n; i++)
         json_array_append_new(profiles, profile_json_of(&all->profile[i], &frame));
     for (int i = 0; i < all->changes; i++)
@@ -142,6 +146,6 @@ struct json_t *profile_page_json(const struct profile_set *all, struct arena *a)
         const char *word = lenient_utf8(all->word[i], (int64_t)strlen(all->word[i]), a);
         json_array_append_new(words, json_string(word));
     }
-    return json_pack("{s:o, s:o, s:o, s:o}", "words", words, "families", families, "profiles",
-                     profiles, "changes", changes);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "words", words, "families", families, "shares",
+                     shares, "profiles", profiles, "changes", changes);
 }

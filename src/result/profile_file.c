@@ -98,11 +98,11 @@ RECORD(launch, F(WHOLE, "blocks", blocks), F(WHOLE, "threads", threads),
        F(TEXT, "limit", limit), T("waves", waves), T("tail", tail));
 #undef S
 
+#define SHARE(KIND, share, ...) KIND(#share, share),
 #define S struct profile_row
 RECORD(threads, T("busy_ms", busy_ms), T("busiest_ms", busiest_ms));
 RECORD(counters, F(WHOLE, "dram_read", dram_read), F(WHOLE, "dram_written", dram_written),
-       F(WHOLE, "dram_of_node", dram_of_node), T("tensor_active", tensor_active),
-       T("sm_active", sm_active), T("dram_busy", dram_busy));
+       F(WHOLE, "dram_of_node", dram_of_node), COUNTER_SHARES(SHARE, T));
 RECORD(row, F(TEXT, "plan", plan), F(INDEX, "node", node), F(TEXT, "op", op_name),
        F(TEXT, "dtype", dtype_name), F(TEXT, "peak_of", peak_of), F(TEXT, "shape", shape),
        F(TEXT, "types", types), F(TEXT, "phase", phase_name), F(INDEX, "layer", range.layer),

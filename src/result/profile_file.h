@@ -6,6 +6,7 @@
 #define RESULT_PROFILE_FILE_H
 
 #include "base/arena.h"
+#include "base/counter_shares.h"
 #include "base/floor.h"
 #include "base/stats.h"
 
@@ -64,7 +65,8 @@ struct profile_row {
     int chunks;
     /* Hardware counters of one execution, the mean over those of one step (backend/counters.h); all
      * NAN: there are none. dram_of_node: bytes of all kernels of the node, beside `bytes`. */
-    double dram_read, dram_written, dram_of_node, tensor_active, sm_active, dram_busy;
+    double dram_read, dram_written, dram_of_node;
+    COUNTER_SHARES(COUNTER_SHARE_MEMBER, double)
     struct profile_file_launch launch;
     struct stats run_ms; /* of one execution */
     int kernel;          /* index of its kernel */

@@ -142,7 +142,7 @@ static const char *const order_words[BENCH_ORDERS] = {
 
 /* Adds notes about the effects of the order and the warm-up of cells. */
 static void note_order(const struct bench_grid *g, const struct bench_cell *cell, int cells,
-                       enum bench_order asked, enum bench_order order, struct sheet *ret)
+                       enum bench_order order, struct sheet *ret)
 {
     int run = 0;
     bool captured = false;
@@ -151,7 +151,7 @@ static void note_order(const struct bench_grid *g, const struct bench_cell *cell
         captured |=
             !cell[i].reason && cell[i].config.plan.replay == REPLAY_TRUE && cell[i].warmup < 2;
     }
-    if (run > 1 && asked == BENCH_ROUNDS && order == BENCH_TWICE)
+    if (run > 1 && g->order == BENCH_ROUNDS && order == BENCH_TWICE)
         sheet_note(ret,
                    "The cells were not interleaved, because they do not fit in memory together.");
     if (run > 1)
@@ -200,7 +200,7 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     struct arena names = {0};
     struct named named = {.grid = g, .request = r, .a = &names};
     struct bench_options o = {
-        .order = r->order, .limit = r->limit, .each = show, .user = &named, .name = name_of};
+        .order = g->order, .limit = r->limit, .each = show, .user = &named, .name = name_of};
     struct bench_cell *cell;
     enum bench_order order;
     int cells;
@@ -216,7 +216,7 @@ enum status grid_run(const struct bench_grid *g, const struct suite_request *r, 
     if (r->wide) grid_wide_add(g, cell, cells, ret, a);
     add_table(g, cell, cells, order, ret, a);
     if (r->each_step) grid_steps_add(g, cell, cells, ret, a);
-    note_order(g, cell, cells, r->order, order, ret);
+    note_order(g, cell, cells, order, ret);
     if (g->lines >> BENCH_BACKWARD & 1)
         sheet_note(ret, "backward, by difference: forward + backward minus forward, step by step; "
                         "alone: the clock starts after an untimed forward pass.");
@@ -259,6 +259,7 @@ enum status suite_run_grid(const struct suite_request *r, struct sheet *ret, str
     TRY(add_axes(&g, r, small ? x->small_axis : x->axis, a));
     TRY(bench_read_warmups(&g, r->warmup ? r->warmup : x->warmup));
     TRY(bench_read_lines(&g.lines, r->phase ? r->phase : x->phase));
+    TRY(bench_read_order(&g.order, r->order));
     TRY(grid_run(&g, r, ret, a));
     if (x->note) sheet_note(ret, x->note);
     if (small) suite_say_small(ret, r, x->small, a);

@@ -7,8 +7,8 @@
 
 enum {
     OF_TIMES = SUITE_STEPS | SUITE_LIMIT | SUITE_FULL,
-    OF_GRID =
-        OF_TIMES | SUITE_SIZE | SUITE_WARMUP | SUITE_PHASE | SUITE_ORDER | SUITE_EACH | SUITE_WIDE,
+    OF_CELLS = OF_TIMES | SUITE_SIZE | SUITE_WARMUP | SUITE_PHASE,
+    OF_GRID = OF_CELLS | SUITE_ORDER | SUITE_EACH_STEP | SUITE_WIDE,
 };
 
 static const struct suite_small smaller_types[SUITE_SMALLS] = {
@@ -34,7 +34,7 @@ static const struct suite_grid
 
 const struct suite suites[] = {
     {"cs336-e2e",       "Forward, backward and whole steps of the CS336 models",          "CS336 assignment 2, 1.1.3 benchmarking_script (b)", .takes = OF_GRID, .run = suite_run_grid, .grid = &e2e},
-    {"cs336-warmup",    "Times of a step after 0, 1, 2 and 5 warm-up steps",              "CS336 assignment 2, 1.1.3 benchmarking_script (c)", .takes = (OF_GRID & ~(SUITE_ORDER | SUITE_EACH | SUITE_WIDE)) | SUITE_ROUNDS, .run = suite_run_warmup},
+    {"cs336-warmup",    "Times of a step after 0, 1, 2 and 5 warm-up steps",              "CS336 assignment 2, 1.1.3 benchmarking_script (c)", .takes = OF_CELLS | SUITE_ROUNDS, .run = suite_run_warmup},
     {"cs336-precision", "fp32, TF32 and bf16, forward and backward",                      "CS336 assignment 2, 1.1.5 benchmarking_mixed_precision (c)", .takes = OF_GRID, .run = suite_run_grid, .grid = &precision},
     {"cs336-profile",   "Parts of a step by the clock and by the profiler: kernels, matmuls, softmax", "CS336 assignment 2, 1.1.4 nsys_profile", .takes = SUITE_SIZE | OF_TIMES, .machine = true, .run = suite_run_profile},
     {"cs336-memory",    "Peak memory, what a block saves, recomputation of blocks: all from plans", "CS336 assignment 2, memory_profiling and (2026) gradient_checkpointing", .takes = SUITE_SIZE | SUITE_LIMIT, .run = suite_run_memory},
@@ -57,32 +57,6 @@ enum status suite_find(const char *name, const struct suite **ret)
     }
     return fail(ST_USAGE, "there is no suite %s; did you mean %s? --suite=list shows them all",
                 name, nearest->name);
-}
-
-enum status suite_check_options(const struct suite *s, const struct suite_request *r)
-{
-    const struct {
-        enum suite_option option;
-        bool given;
-        const char *name;
-    } options[] = {
-        {SUITE_SIZE, r->size, "size"},
-        {SUITE_WARMUP, r->warmup, "warmup"},
-        {SUITE_PHASE, r->phase, "phase"},
-        {SUITE_STEPS, r->steps, "steps"},
-        {SUITE_ITERS, r->iters, "iters"},
-        {SUITE_LIMIT, r->limit, "mem-limit"},
-        {SUITE_ORDER, r->order != BENCH_AUTO, "order"},
-        {SUITE_FULL, r->full, "full"},
-        {SUITE_WIDE, r->wide, "wide"},
-        {SUITE_EACH, r->each_step, "each-step"},
-        {SUITE_ROUNDS, r->rounds, "rounds"},
-    };
-    for (int i = 0; i < COUNT_OF(options); i++)
-        if (options[i].given && !(s->takes & options[i].option))
-            return fail(ST_USAGE, "the suite %s does not take --%s; leave it out", s->name,
-                        options[i].name);
-    return ST_OK;
 }
 
 enum status suite_run(const struct suite *s, const struct suite_request *r, struct sheet *ret,

@@ -175,8 +175,7 @@ enum status suite_is_small(const struct suite_request *r, bool *ret)
 
 static bool has_key(const struct suite_request *r, const char *key)
 {
-    if (!strcmp(key, "size")) return r->size;
-    if (!strcmp(key, "iters")) return r->iters;
+    if (suite_is_given(r, key)) return true;
     for (int i = 0; i < r->words; i++)
         if (suite_word_sets(r->word[i], key)) return true;
     return false;

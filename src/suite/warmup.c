@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS_MOST = 64, ROUNDS = 3, SEED = 1 };
+enum { OWN_WORDS = 6 + SUITE_OPTION_COUNT, WORDS_MOST = 48 + OWN_WORDS, ROUNDS = 3, SEED = 1 };
 enum { STEPS = 10 }; /* of cs336-e2e */
 static const char warmups[] = "0,1,2,5", phases[] = "forward,backward,step";
 
@@ -23,17 +23,16 @@ static enum status run_process(const struct suite_request *r, const struct warmu
     int words = 0;
     struct arena *a = x->a;
     char *path = arena_printf(a, "%s/%s-%d.json", r->out_dir, p->size, p->warmup);
-    if (r->words > WORDS_MOST - 16) return fail(ST_USAGE, "more than %d keys", WORDS_MOST - 16);
+    if (r->words > WORDS_MOST - OWN_WORDS)
+        return fail(ST_USAGE, "more than %d keys", WORDS_MOST - OWN_WORDS);
     word[words++] = "bench";
     word[words++] = "--suite=cs336-e2e";
     word[words++] = "--each-step";
     word[words++] = arena_printf(a, "--size=%s", p->size);
     word[words++] = arena_printf(a, "--warmup=%d", p->warmup);
-    word[words++] = arena_printf(a, "--phase=%s", r->phase ? r->phase : phases);
     word[words++] = arena_printf(a, "--save=%s", path);
-    if (r->steps) word[words++] = arena_printf(a, "--steps=%lld", (long long)r->steps);
-    if (r->limit) word[words++] = arena_printf(a, "--mem-limit=%lldB", (long long)r->limit);
-    if (r->full) word[words++] = "--full";
+    words += suite_option_words(r, ~(unsigned)(SUITE_SIZE | SUITE_WARMUP | SUITE_ROUNDS),
+                                word + words, a);
     for (int i = 0; i < r->words; i++) word[words++] = r->word[i];
     word[words++] = arena_printf(a, "--batch_size=%lld", (long long)p->batch);
     TRY(own_check_file(path, OWN_BENCH));

@@ -26,6 +26,8 @@ struct scale {
 };
 
 /* clang-format off */
+#define SHARE_COLUMN(X, share, id, title, help) X(id "_percent", title, help, PERCENT, counted, c->share)
+#define SHARE_ID(suffix, share, id, ...) id suffix,
 #define COLUMNS(X) \
     X("time_percent", "time %", "share of the measured time", PERCENT, true, g->share) \
     X("ms_per_step", "ms/step", "mean time in a step", SHORT, true, 4, g->ms) \
@@ -47,9 +49,7 @@ struct scale {
     X("dram_read_mb_per_step", "read MB", "bytes of a step read from DRAM, counted", SHORT, counted, 3, 1e-6 * c->dram_read / scale.bytes) \
     X("dram_written_mb_per_step", "written MB", "bytes of a step written to DRAM, counted", SHORT, counted, 3, 1e-6 * c->dram_written / scale.bytes) \
     X("dram_times_plan", "x plan", "DRAM bytes / the plan's, over all kernels of an operator", SHORT, counted && g->planned_dram > 0, 3, g->work_dram / g->planned_dram) \
-    X("dram_percent", "DRAM %", "DRAM traffic / the most that DRAM can move", PERCENT, counted, c->dram_busy) \
-    X("tensor_percent", "tensor %", "time in which tensor cores work", PERCENT, counted, c->tensor_active) \
-    X("sm_percent", "SM %", "time in which an SM has work", PERCENT, counted, c->sm_active) \
+    COUNTER_SHARES(SHARE_COLUMN, X) \
     LAUNCH_COLUMNS(X) \
     X("name", "name", "name of the line", TEXT, arena_printf(row.arena, "%*s%s", 2 * g->depth, "", g->name))
 /* clang-format on */
@@ -78,10 +78,7 @@ static const char *const counter_columns[] = {"time_percent",
                                               "dram_read_mb_per_step",
                                               "dram_written_mb_per_step",
                                               "dram_times_plan",
-                                              "dram_percent",
-                                              "tensor_percent",
-                                              "sm_percent",
-                                              "name",
+                                              COUNTER_SHARES(SHARE_ID, "_percent") "name",
                                               NULL};
 static const char *const launch_columns[] = {"time_percent", "grid_block",   "sm_warps", "limit",
                                              "waves",        "tail_percent", "name",     NULL};

@@ -291,7 +291,11 @@ static void test_orders(void **state)
     /* Without warm-up the first step counts. */
     assert_true(cell[0].line[BENCH_FORWARD].first_ms <= cell[0].line[BENCH_FORWARD].ms.max);
     assert_int_equal(cell[1].line[BENCH_FORWARD].ms.n, 4);
-    assert_string_equal(bench_order_name(BENCH_TWICE), "twice");
+    enum bench_order order;
+    hand_ok(bench_read_order(&order, "twice"));
+    assert_int_equal(order, BENCH_TWICE);
+    hand_ok(bench_read_order(&order, NULL));
+    assert_int_equal(order, BENCH_AUTO);
 }
 
 static void test_cells_that_do_not_fit_are_skipped(void **state)

@@ -58,7 +58,8 @@ function tryCounters(host, controls) {
     const place = id => all("th", host).findIndex(th => th.dataset.column === id);
     const cells = id => place(id) < 0 ? [] : column(host, place(id)).map(numberIn).filter(x => !Number.isNaN(x));
     expect(cells("beyond").length > 3 && cells("beyond").every(x => x === 2), `× plan: ${cells("beyond")}, not 2`);
-    expect(cells("dram").every(x => x === 75) && cells("tensor").every(x => x === 25) && cells("sm").every(x => x === 50), "other shares than the profile's");
+    for (const [id, share] of [["dram_busy", 75], ["tensor_active", 25], ["sm_active", 50]])
+        expect(cells(id).length > 3 && cells(id).every(x => x === share), `${id}: ${cells(id)}, not ${share}`);
     expect(cells("rate").length === 0 && cells("floor").length === 0, "the table has both work and counters");
     press(controls, "occupancy");
     tryHeadings(host, "occupancy");

@@ -5,6 +5,7 @@
 #include "../support/cases.h"
 #include "../support/hand.h"
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/interrupt.h"
 #include "base/str.h"
 #include "base/threads.h"
@@ -72,13 +73,22 @@ static void test_the_list(void **state)
 {
     (void)state;
     const struct suite *found;
-    int n = 0;
-    for (const struct suite *s = suites; s->name; s++, n++) {
+    char *bench, *row;
+    int64_t size;
+    hand_ok(file_read("docs/BENCH.md", &arena, &bench, &size));
+    row = strstr(bench, "\n| suite | what |");
+    assert_non_null(row);
+    row = strstr(row, "\n| `");
+    for (const struct suite *s = suites; s->name; s++) {
         assert_true(s->run && *s->title && *s->text);
         hand_ok(suite_find(s->name, &found));
         assert_ptr_equal(found, s);
+        char *named = arena_printf(&arena, "\n| `%s` |", s->name);
+        if (!row || strncmp(row, named, strlen(named)) != 0)
+            fail_msg("no row of %s at this place of the table in docs/BENCH.md", s->name);
+        row = strchr(row + 1, '\n');
     }
-    assert_int_equal(n, 10);
+    assert_true(strncmp(row, "\n| ", 3) != 0);
     assert_int_equal(suite_find("cs336-flesh", &found), ST_USAGE);
     assert_non_null(strstr(fail_message(), "did you mean cs336-flash?"));
 }

@@ -206,7 +206,7 @@ const BY = [
 
 function newGroup(name, depth, path) {
     return {name, depth, path, ms: 0, work: 0, runs: 0, n: 0, sum: 0, squares: 0, min: Infinity, max: -Infinity, medians: [], flops: 0, bytes: 0, floor: 0, bounds: {}, longest: -1, words: new Set(),
-        counted: 0, read: 0, written: 0, moved: 0, planned: 0, tensor: 0, sm: 0, dram: 0};
+        counted: 0, read: 0, written: 0, moved: 0, planned: 0, shares: {}};
 }
 
 /* Hardware counters; shares are weighted by time. */
@@ -219,9 +219,7 @@ function addCounters(group, row) {
         group.moved += runs * row.dram_of_node;
         group.planned += runs * row.bytes;
     }
-    group.tensor += row.ms * row.tensor_active;
-    group.sm += row.ms * row.sm_active;
-    group.dram += row.ms * row.dram_busy;
+    for (const key in row.counters) group.shares[key] = (group.shares[key] || 0) + row.ms * (row.counters[key] ?? NaN);
 }
 
 function addRow(group, row, families) {
@@ -265,7 +263,7 @@ function closeGroup(group, whole) {
         speed: group.bytes && group.work ? group.bytes / group.work * 1e3 : null,
         gap: group.floor > 0 ? group.work / group.floor : null,
         beyond: group.planned > 0 ? group.moved / group.planned : null,
-        tensor: group.counted ? group.tensor / group.counted : null, sm: group.counted ? group.sm / group.counted : null, dram: group.counted ? group.dram / group.counted : null,
+        shares: Object.fromEntries(Object.entries(group.shares).map(([key, sum]) => [key, sum / group.counted])),
         text: [group.name, ...group.words].join(" "),
     });
 }
@@ -300,14 +298,14 @@ function nested(list) {
     return inside("", 0);
 }
 
-function counterColumns(groups) {
+function counterColumns(groups, shares) {
     const bytes = strobe.unitFor(groups.flatMap(g => [g.read, g.written]), "B");
     const amount = (id, title, help) => ({id, title, help, number: true, value: g => g.counted ? g[id] : null, cell: g => g.counted ? strobe.short(g[id] / bytes.divisor) : null});
-    const share = (id, title, help) => ({id, title, help, number: true, value: g => g[id], cell: g => isNumber(g[id]) ? percent(g[id]) : null});
+    const share = ([id, title, help]) => ({id, title, help, number: true, value: g => g.shares[id] ?? null, cell: g => isNumber(g.shares[id]) ? percent(g.shares[id]) : null});
     return [
         amount("read", `read ${bytes.unit}`, "bytes of a step read from DRAM, by hardware counters"), amount("written", `written ${bytes.unit}`, "bytes of a step written to DRAM, by hardware counters"),
         {id: "beyond", title: "× plan", help: "DRAM bytes of all kernels of an operator / the plan's bytes; below 1 where L2 had them", number: true, value: g => g.beyond, cell: g => strobe.short(g.beyond)},
-        share("dram", "DRAM %", "DRAM traffic / the most that DRAM can move"), share("tensor", "tensor %", "time in which tensor cores work"), share("sm", "SM %", "time in which an SM has work"),
+        ...shares.map(share),
     ];
 }
 
@@ -328,7 +326,7 @@ function launchColumns() {
     ];
 }
 
-function columnsFor(by, groups, shown) {
+function columnsFor(by, groups, shown, shares) {
     const all = key => groups.map(g => g[key]);
     const most = Math.max(...all("share"), 1e-9);
     const flops = strobe.unitFor(all("flops"), "FLOP"), bytes = strobe.unitFor(all("bytes"), "B");
@@ -353,7 +351,7 @@ function columnsFor(by, groups, shown) {
         {id: "runs", title: "instances", help: "executions per step", number: true, value: g => g.runs || null, cell: g => count(g.runs)},
     ];
     const some = ids => columns.filter(c => ids.includes(c.id));
-    if (shown === "counters") return [...some(["name", "share", "ms", "bound", "bytes", "runs"]), ...counterColumns(groups)];
+    if (shown === "counters") return [...some(["name", "share", "ms", "bound", "bytes", "runs"]), ...counterColumns(groups, shares)];
     if (shown === "launches") return [...some(["name", "share", "ms", "runs"]), ...["kernel", "row"].includes(by) ? launchColumns() : []];
     if (["layer", "phase", "range"].includes(by)) return columns;
     return [...columns, us("mean", "avg µs", "mean of one execution"), us("median", "med µs", "median of one execution; of several nodes, their weighted median"),
@@ -379,7 +377,7 @@ function tablesSection(page) {
     const draw = keep => {
         const groups = groupsOf(state.profile, state.by, state.phase, families);
         const ordered = ["layer", "phase", "range"].includes(state.by);
-        table.show(groups, {columns: columnsFor(state.by, groups, state.shown), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", keep, most: state.by === "range" ? 80 : 30});
+        table.show(groups, {columns: columnsFor(state.by, groups, state.shown, page.shares), noun: BY.find(([id]) => id === state.by)[2], sort: ordered ? null : "ms", keep, most: state.by === "range" ? 80 : 30});
     };
     const phases = ["step", ...profiles[0].phases.map(x => x.name)];
     const set = key => value => { state[key] = value; draw(!["by", "shown"].includes(key)); };
@@ -446,7 +444,7 @@ function timelineSection(page) {
 /* All sections. runs: number of runs; section: the function that adds a section to the page. */
 strobe.profileSections = function (data, runs, section) {
     if (!data.profiles || !data.profiles.length) return;
-    const page = {families: data.families, changes: data.changes, section};
+    const page = {families: data.families, shares: data.shares, changes: data.changes, section};
     page.profiles = data.profiles.map((p, i) => unpack(p, i, runs, data.families));
     stepSection(page);
     changesSection(page);
