@@ -95,8 +95,8 @@ void communicator_set_timeout(struct communicator *c, int64_t seconds);
  * message names a rank that is not waiting, or says that all ranks wait. It never fails if the
  * ranks are threads. */
 enum status communicator_check(struct communicator *c, int64_t waited_ns);
-/* Whether a rank, this one included, has failed or is lost, as far as this one knows. Always false if
- * the ranks are threads. */
+/* Whether a rank, this one included, has failed or is lost, as far as this one knows. It is always
+ * false if the ranks are threads. */
 bool communicator_has_failed(const struct communicator *c);
 /* Whether this rank reports a failure that ended all ranks: rank 0 does, or rank 1 if rank 0 was
  * lost. */
