@@ -39,12 +39,13 @@ static const struct {
     struct known_file {
         const char *name, *begin; /* begin NULL: recognized by name, in a recognized folder */
         bool marks;               /* this file makes the folder recognized */
+        bool unread;              /* reports do not read it */
     } file[NAMES];
 } folders[] = {
     [OWN_SET] = {"data set",
                  {{"meta.json", "{\"v\":?,\"kind\":\"", true}, {"train.bin"}, {"val.bin"}}},
     [OWN_RUN] = {"run",
-                 {{"plan.txt"},
+                 {{"plan.txt", .unread = true},
                   {"samples.txt"},
                   {"config.conf", "# run ", true},
                   {"log.jsonl", "{\"v\":?,\"kind\":\"", true},
@@ -52,7 +53,7 @@ static const struct {
                   {"summary.json", "{\n  \"v\": ?,\n  \"iters\": ", true},
                   {"plan.json", "{\n  \"v\": ?,\n  \"parameters\": ", true},
                   {"vocabulary.json", "{\"v\":?,\"kind\":\"", true},
-                  {"ckpt"},
+                  {"ckpt", .unread = true},
                   {"report.html", page},
                   {"bench.json", bench},
                   {"profile.json", profile},
@@ -213,7 +214,7 @@ enum status own_check_links(const char *run, bool also_unread)
     char path[4096];
     for (const struct known_file *f = folders[OWN_RUN].file; f->name; f++) {
         snprintf(path, sizeof path, "%s/%s", run, f->name);
-        if (f->begin || also_unread) TRY(own_check_no_link(path));
+        if (!f->unread || also_unread) TRY(own_check_no_link(path));
     }
     return ST_OK;
 }

@@ -34,8 +34,8 @@ enum status own_look(const char *folder, enum own_folder kind, struct arena *a,
 enum status own_check(const char *path, enum own_folder kind);
 /* ST_USAGE if `path` is a link. */
 enum status own_check_no_link(const char *path);
-/* ST_USAGE if a file of a run that reports read is a link, because it may lead to any file. With
- * `also_unread`, the other files and the folder ckpt are checked, too. */
+/* ST_USAGE if a file of a run is a link, because a link may lead to any file. plan.txt and the
+ * folder ckpt, which reports do not read, are checked only with `also_unread`. */
 enum status own_check_links(const char *run, bool also_unread);
 
 /* Removes temporary files of killed writers from a run or its ckpt. Needs the claim of the run. */
