@@ -120,7 +120,7 @@ static enum status look_inside(const char *path, const char *entry, enum own_fol
     TRY(own_look(path, kind, a, &inner));
     ret->recognized |= inner.recognized;
     bool needs_mark = kind == OWN_CHECKPOINT && !inner.recognized && !file_temporary_of(entry);
-    const char *foreign = inner.foreign || !needs_mark ? inner.foreign : inner.unlike;
+    const char *foreign = inner.foreign || !needs_mark ? inner.foreign : inner.by_name;
     if (foreign) ret->foreign = arena_printf(a, "%s/%s", entry, foreign);
     return ST_OK;
 }
@@ -137,7 +137,7 @@ static enum status look_at(const char *folder, const char *entry, enum own_folde
         return look_inside(path, entry, OWN_CHECKPOINT, a, ret);
     bool ckpt = f && !strcmp(f->name, "ckpt");
     if (dir && ckpt) {
-        ret->unlike = arena_strdup(a, entry);
+        ret->by_name = arena_strdup(a, entry);
         return look_inside(path, entry, OWN_CHECKPOINTS, a, ret);
     }
     if (!f || !file || ckpt) {
@@ -149,7 +149,7 @@ static enum status look_at(const char *folder, const char *entry, enum own_folde
     int64_t size;
     if (f->begin) TRY(file_begins(path, f->begin, &does, &size));
     ret->recognized |= does && f->marks;
-    if (!does) ret->unlike = arena_strdup(a, entry);
+    if (!does) ret->by_name = arena_strdup(a, entry);
     return ST_OK;
 }
 

@@ -23,7 +23,7 @@ struct own_found {
     bool recognized;
     const char *foreign; /* an entry that does not belong in a folder of this kind, or a link;
                           * NULL: none */
-    const char *unlike;  /* an entry with a known name but not the known first bytes; it counts as
+    const char *by_name;  /* an entry with a known name but not the known first bytes; it counts as
                           * Strobe's only in a recognized folder. NULL: none */
 };
 /* Examines a folder. ST_USAGE if it is a link, unless `kind` is OWN_RUN. */

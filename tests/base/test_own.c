@@ -140,7 +140,7 @@ static void test_a_run(void **state)
     put("run/config.conf", "learning = 1");
     struct own_found f = look(&a);
     assert_true(!f.recognized && !f.foreign);
-    assert_string_equal(f.unlike, "config.conf");
+    assert_string_equal(f.by_name, "config.conf");
     put("run/ckpt/000010/state.json", "{\"v\":1,\"iter\":10");
     assert_true(look(&a).recognized);
     put("run/notes", "mine");
