@@ -22,10 +22,10 @@ int64_t host_anonymous_bytes(void)
 
 static double seconds_of(int who)
 {
-    struct rusage own;
-    getrusage(who, &own);
-    return (double)own.ru_utime.tv_sec + (double)own.ru_stime.tv_sec +
-           1e-6 * (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec);
+    struct rusage usage;
+    getrusage(who, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 double host_own_seconds(void)

@@ -143,7 +143,7 @@ static void print_generated(const struct program *p, struct str *s, struct arena
 static enum status print_kernels(struct planned *p, bool one, enum graph_kind kind)
 {
     struct str s = {0};
-    TRY(one ? planned_plan(p, 1u << kind, NULL) : planned_train(p, NULL));
+    TRY(one ? planned_plan(p, 1u << kind, NULL) : planned_training_plans(p, NULL));
     print_generated(&p->program, &s, p->arena);
     command_print(&s);
     return ST_OK;

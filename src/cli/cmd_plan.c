@@ -111,7 +111,7 @@ enum status cmd_plan(int argc, char **argv, struct arena *a)
     if (occupancy && summary)
         return fail(ST_USAGE, "--occupancy and --summary exclude each other; leave one out");
     TRY(planned_read(&p, argc, argv, vocab, tuning, a));
-    TRY(planned_train(&p, backend));
+    TRY(planned_training_plans(&p, backend));
     if (occupancy)
         TRY(print_occupancy(&p, json, &s));
     else if (json)

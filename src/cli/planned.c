@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Tiny Shakespeare's characters; GPT-2's pairs of bytes. */
-enum { CHARACTERS = 65, BYTE_PAIRS = GPT2_VOCABULARY };
+enum { CHARACTERS = 65, GPT2_TOKENS = GPT2_VOCABULARY };
 
 enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *ret, struct arena *a)
 {
@@ -29,7 +29,7 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
     }
     TRY(dataset_vocabulary(d->data_dir, d->dataset, ret, a));
     if (*ret) return ST_OK;
-    *ret = strstr(d->dataset, "char") ? CHARACTERS : BYTE_PAIRS;
+    *ret = strstr(d->dataset, "char") ? CHARACTERS : GPT2_TOKENS;
     log_info("the data set %s does not exist; assuming a vocabulary of %lld (set --vocab=N)",
              d->dataset, (long long)*ret);
     return ST_OK;
@@ -94,7 +94,7 @@ enum status planned_graph(struct planned *p, enum graph_kind kind, const char *a
                               p->arena);
 }
 
-enum status planned_train(struct planned *p, const char *backend)
+enum status planned_training_plans(struct planned *p, const char *backend)
 {
     return planned_plan(p, memory_kinds(&p->config, EXTENT_STEP), backend);
 }

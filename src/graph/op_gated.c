@@ -17,8 +17,8 @@ void expand_silu_grad(struct graph *g, const struct node *, const value *in, val
 {
     value s = g_sigmoid(g, in[1]);
     value rest = g_offset(g, g_scale(g, s, -1), 1);
-    value bend = g_offset(g, g_mul(g, in[1], rest), 1);
-    out[0] = g_mul(g, in[0], g_mul(g, s, bend));
+    value factor = g_offset(g, g_mul(g, in[1], rest), 1);
+    out[0] = g_mul(g, in[0], g_mul(g, s, factor));
 }
 
 /* gate and up side by side in one tensor (B,T,2F), or gate (...,F) and up (...,F) -> silu(gate) up

@@ -29,7 +29,7 @@ void published_read(struct published *ret, struct arena *a)
     *ret = (struct published){source, n};
 }
 
-double published_tokens(const struct published_source *s, const char *rung)
+double published_rate(const struct published_source *s, const char *rung)
 {
     return json_number_value(json_object_get(s->tokens_per_s, rung));
 }
@@ -59,7 +59,7 @@ void published_set(const struct published *p, bool comparable, const char *rung,
                    int row, int first, struct arena *a)
 {
     for (int i = 0; i < p->sources; i++) {
-        double tokens = published_tokens(&p->source[i], rung);
+        double tokens = published_rate(&p->source[i], rung);
         if (!(tokens > 0)) continue;
         table_set_count(t, row, first + i, tokens, a);
         struct table_cell *cell = table_at(t, row, first + i);

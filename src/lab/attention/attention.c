@@ -148,8 +148,8 @@ static void shape_tensor_cores(const struct lab_problem *p, struct kernel_shape 
 }
 static void shape_wgmma(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    enum { QUERIES = 128, THREADS_OF_ALL = 288, BARRIERS = 80 };
-    *ret = tiles(p, QUERIES, THREADS_OF_ALL, 5 * QUERIES * HEAD * 2 + BARRIERS);
+    enum { QUERIES = 128, BLOCK_THREADS = 288, BARRIERS = 80 };
+    *ret = tiles(p, QUERIES, BLOCK_THREADS, 5 * QUERIES * HEAD * 2 + BARRIERS);
 }
 /* A tensor map of the whole input, with boxes of 128 tokens of one head. */
 static int maps_wgmma(const struct lab_problem *p, struct lab_map *ret)
@@ -267,7 +267,7 @@ static int64_t one_block(const struct lab_problem *, int)
 {
     return TILES_BYTES;
 }
-static int64_t block_of_each(const struct lab_problem *, int threads)
+static int64_t block_of_each_thread(const struct lab_problem *, int threads)
 {
     return (int64_t)threads * TILES_BYTES;
 }
@@ -286,7 +286,7 @@ static const struct lab_rung cpu[] = {
      .bound = "loads of values: one for each multiplication of the second product",
      .no_gain = "values are read as often as before, and keys are transposed for each block"},
     {"threads", "attention/cpu/04_threads.c", .run = LAB_CPU(attention_threads),
-     .scratch = block_of_each, .bound = "the multipliers of all cores",
+     .scratch = block_of_each_thread, .bound = "the multipliers of all cores",
      .no_gain = "there is one thread, or other programs use the other cores"},
     {"Strobe's own", .variant = "*", .ceiling = true, .idea = "the kernel that training uses"},
     {0},

@@ -67,7 +67,7 @@ static const struct lab_rung gpu[] = {
     {0},
 };
 
-static int64_t row_of_each(const struct lab_problem *p, int threads)
+static int64_t row_of_each_thread(const struct lab_problem *p, int threads)
 {
     return threads * round_up(p->n[1] * 4, 64);
 }
@@ -87,9 +87,11 @@ static const struct lab_rung cpu[] = {
     {"vectors", "softmax/cpu/03_vectors.c", .run = LAB_CPU(softmax_vectors),
      .moved = lab_read_first, .bound = "the exponentials, and the latency of memory for one core"},
     {"streaming", "softmax/cpu/04_streaming.c", .run = LAB_CPU(softmax_streaming),
-     .scratch = row_of_each, .bound = "the exponentials, and the latency of memory for one core",
+     .scratch = row_of_each_thread,
+     .bound = "the exponentials, and the latency of memory for one core",
      .no_gain = "the exponentials are the limit, not the bytes that are written"},
-    {"threads", "softmax/cpu/05_threads.c", .run = LAB_CPU(softmax_threads), .scratch = row_of_each,
+    {"threads", "softmax/cpu/05_threads.c", .run = LAB_CPU(softmax_threads),
+     .scratch = row_of_each_thread,
      .bound = "the memory bandwidth that other cores and programs use",
      .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},

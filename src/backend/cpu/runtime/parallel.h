@@ -17,7 +17,7 @@ void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int6
 
 /* Reductions use a number of parts that does not depend on the number of threads, so that the
  * order of additions is fixed too. Part k of `parts` begins at item part_begin(n, parts, k). */
-int64_t part_count(int64_t n, int64_t min_items);
+int64_t part_count(int64_t n, int64_t part_items);
 int64_t part_begin(int64_t n, int64_t parts, int64_t k);
 
 #endif

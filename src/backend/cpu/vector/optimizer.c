@@ -96,10 +96,10 @@ INLINE void sgdm_run(const struct kernel_call *c, const float *gradient, uint16_
 
 /* Only the first decay_elements elements have weight decay. The inputs are the state, the copy if
  * there is one, the gradient, lr and clip. */
-INLINE void sgdm_of(const struct kernel_call *c, int64_t first, int64_t last, bool copies)
+INLINE void sgdm_of(const struct kernel_call *c, int64_t first, int64_t last, bool has_copy)
 {
-    void *const *in = c->in + (copies ? 3 : 2);
-    uint16_t *copy = copies ? c->in[2] : NULL;
+    void *const *in = c->in + (has_copy ? 3 : 2);
+    uint16_t *copy = has_copy ? c->in[2] : NULL;
     struct momentum_update u = {.clip = *(const float *)in[2],
                                 .lr = *(const float *)in[1],
                                 .momentum = (float)c->attr->sgd.momentum,

@@ -69,17 +69,17 @@ DEVICE void wait_for_number(u32 base, int round)
  * and V do not depend on that kernel. */
 DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
 {
-    ring<ITEM_STAGES> own = {0, 1};
+    ring<ITEM_STAGES> at = {0, 1};
     int KV = s.H / GROUP;
-    for (int round = 0;; round++, own.next()) {
-        mbarrier_wait(base + ITEM_FREE + 8 * own.stage, own.phase);
+    for (int round = 0;; round++, at.next()) {
+        mbarrier_wait(base + ITEM_FREE + 8 * at.stage, at.phase);
         int i = round ? next_item() : blockIdx.x;
         *number_of(base, round) = i;
-        mbarrier_arrive(base + NUMBER_FULL + 8 * own.stage);
+        mbarrier_arrive(base + NUMBER_FULL + 8 * at.stage);
         if (i >= s.items) break;
         item it = item_of(i, s.heads);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
-        u32 to = base + own.stage * ITEM_BYTES, full = base + ITEM_FULL + 8 * own.stage;
+        u32 to = base + at.stage * ITEM_BYTES, full = base + ITEM_FULL + 8 * at.stage;
         mbarrier_expect(full, ITEM_BYTES);
         for (int group = 0; group < CONSUMERS; group++, to += OWN_BYTES) {
             int mine = first + OWN * part_in_round(group, round);
