@@ -33,7 +33,8 @@ static const struct {
 enum { NAMES = 15 };
 
 /* The files of each kind of folder. A training writes the files of a run that stand before ckpt.
- * own_clear_run removes them in this order, so a file that marks the run must be the last. */
+ * own_clear_run removes them in this order; the last one marks the run, so that a run is still
+ * recognized if its removal was interrupted. */
 static const struct {
     const char *words;
     struct known_file {
@@ -153,7 +154,7 @@ static enum status look_at(const char *folder, const char *entry, enum own_folde
     return ST_OK;
 }
 
-/* Removes slashes at the end first, because lstat would follow a link with one. */
+/* Removes slashes at the end first, because lstat follows a link whose path ends in one. */
 enum status own_check_no_link(const char *path)
 {
     char name[4096];

@@ -15,7 +15,7 @@ struct arguments {
     bool jsonl, raw, special;
 };
 
-/* A bar in MB. The size of a pipe is not known: it has none. */
+/* A progress bar in MB. A pipe has no bar, because its size is not known. */
 struct shown {
     struct progress progress;
     int64_t bytes;

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Tiny Shakespeare's characters; GPT-2's pairs of bytes. */
+/* Usual sizes of vocabularies: the characters of Tiny Shakespeare, the tokens of GPT-2. */
 enum { CHARACTERS = 65, GPT2_TOKENS = GPT2_VOCABULARY };
 
 enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *ret, struct arena *a)
@@ -47,7 +47,7 @@ enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab
     return ST_OK;
 }
 
-/* The target of the device that the file was measured on. */
+/* Reads the tuning file. *ret: the target of the device on which its entries were measured. */
 static enum status read_tuning(struct planned *p, const struct backend *b, struct target *ret)
 {
     if (!b->kernels.tune)

@@ -21,8 +21,8 @@ void expand_silu_grad(struct graph *g, const struct node *, const value *in, val
     out[0] = g_mul(g, in[0], g_mul(g, s, factor));
 }
 
-/* gate and up side by side in one tensor (B,T,2F), or gate (...,F) and up (...,F) -> silu(gate) up
- * (...,F) */
+/* gate and up side by side in one tensor (B,T,2F), or gate (...,F) and up (...,F)
+ * -> (...,F): silu(gate) times up */
 enum status shape_swiglu(struct node *n, const struct type *in, const struct type *,
                          struct type *out)
 {

@@ -99,7 +99,8 @@ static enum status place_arena(struct plan *p, struct arena *scratch)
     for (int v = 1; v < values; v++)
         if (p->span[v].root != v)
             p->span[v].offset = p->span[p->span[v].root].offset + p->span[v].within;
-    for (int v = 1; v < values; v++) /* until now these were the bytes of the whole unit */
+    /* The offset of a root was that of its whole unit; now it becomes that of its own bytes. */
+    for (int v = 1; v < values; v++)
         if (p->span[v].root == v) p->span[v].offset += p->span[v].within;
     return ST_OK;
 }

@@ -122,8 +122,9 @@ static void shape_rows(const struct lab_problem *p, struct kernel_shape *ret)
     enum { QUERIES = 8 };
     *ret = tiles(p, QUERIES, THREADS, min_i64(4 * QUERIES * p->n[2], INT32_MAX));
 }
-/* A block needs 10 KiB of shared memory in addition to the scores; it may have at most 227 KiB, on
- * most GPUs less. */
+/* At 6144 tokens a block needs 202 KiB of shared memory: 192 KiB of scores and 10 KiB more. A block
+ * may have at most 227 KiB, on most GPUs less; lab_bench_refuses compares it with the GPU's limit.
+ * */
 static const char *rows_too_long(const struct lab_problem *p)
 {
     enum { TOKENS = 6144 };
@@ -187,7 +188,7 @@ static double by_tiles(const struct lab_problem *p, double queries)
 /* For each pair of a query and a key: the first kernel reads 1/16 of a query and 1/16 of a key,
  * because the 16 x 16 pairs of a tile share them, and writes the score. The softmax reads the score
  * three times and writes it. In the last kernel two warps read the score, a sector each, and the 8
- * warps of a block read the value once for 16 queries. */
+ * warps of a block read half of the value each, for 16 queries. */
 static double moved_matrices(const struct lab_problem *p)
 {
     enum { SECTOR = 32, TILE = 16, WARPS = 8 };

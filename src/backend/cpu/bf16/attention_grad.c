@@ -10,10 +10,10 @@
  * transposed.
  *
  * If there are enough heads, each thread takes whole heads: every block is computed once, with 5
- * matmuls. Otherwise an item of work is either KEYS keys, with their dk and dv, or KEYS queries,
- * with their dq; every block is then computed twice, with 7 matmuls in all. Where query heads share
- * keys, one item processes these heads one after another and sums dk and dv over them. Each sum has
- * the same order in both cases, so the results are the same bit for bit. */
+ * matmuls. Otherwise an item of work is either ITEM_ROWS keys, with their dk and dv, or ITEM_ROWS
+ * queries, with their dq; every block is then computed twice, with 7 matmuls in all. Where query
+ * heads share keys, one item processes these heads one after another and sums dk and dv over them.
+ * Each sum has the same order in both cases, so the results are the same bit for bit. */
 #include "backend/cpu/bf16/keep_mask.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/score_grad.h"
@@ -62,7 +62,8 @@ struct item {
     bool keys, queries;
 };
 
-/* A block of a head: keys k0 ... k0+keys-1, queries q0 ... q0+queries-1, multiples of 32. */
+/* A block of a head: keys k0 ... k0+keys-1, queries q0 ... q0+queries-1. All four
+ * numbers are multiples of 32. */
 struct block {
     int64_t bh, k0, keys, q0, queries;
 };
@@ -362,8 +363,8 @@ static void run_item(const struct call *c, struct work *w, const struct item *it
     for (int64_t i = 0; i < item->heads; i++) run_head(c, w, item, item->bh + i);
 }
 
-/* Item i if heads are divided among threads: KEYS keys of all query heads that share them, or KEYS
- * queries of one head. The longest items come first. */
+/* Item i if several threads share a head: ITEM_ROWS keys of all query heads that share them, or
+ * ITEM_ROWS queries of one head. The longest items come first. */
 static struct item shared_item(const struct heads *s, int64_t i)
 {
     int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = ceil_div(s->T, ITEM_ROWS);

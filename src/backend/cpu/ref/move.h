@@ -13,12 +13,13 @@ static enum status run_fill(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Offset in packed (B,T,(H+(P-1)*KV)*D) of row `row` of part p, (B,H,T,D). Part 0 has H packed
- * heads. Every other part has KV packed heads, and `group` of its H heads share one of them. */
+/* The offset, in the packed tensor (B,T,(H+(P-1)*KV)*D), of the row with index `row` of part p, a
+ * tensor (B,H,T,D). Part 0 has H packed heads. Every other part has KV packed heads, and `group` of
+ * its H heads share one of them. */
 static int64_t packed_row(const struct type *heads, int64_t group, int64_t parts, int64_t p,
                           int64_t row)
 {
-    int64_t H = heads->dim[1], T = heads->dim[2], D = heads->dim[3]; /* row counts (B,H,T) */
+    int64_t H = heads->dim[1], T = heads->dim[2], D = heads->dim[3];
     int64_t b = row / (H * T), h = row / T % H, t = row % T, KV = H / group;
     int64_t before = p ? H + (p - 1) * KV + h / group : h;
     return ((b * T + t) * (H + (parts - 1) * KV) + before) * D;
@@ -96,7 +97,7 @@ static enum status run_concat(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* positions (T) -> (T,D): cos and sin of position theta^(-2i/D) in columns 2i and 2i + 1 */
+/* positions (T) -> (T,D): column i (even) is the cosine of position theta^(-i/D), i + 1 its sine */
 static enum status run_rope_table(const struct kernel_call *c)
 {
     const int32_t *position = c->in[0];
@@ -151,9 +152,10 @@ static int64_t scratch_embed_grad(const struct kernel *, const struct kernel_cal
            (int64_t)sizeof(int32_t);
 }
 
-/* [addend (V,C),] ids (...), dy (...,C) -> (V,C): row v is [addend's row v plus] the sum of the rows of
- * dy whose id is v. If dy has more rows than there are ids, the ids repeat. For each id, a list in
- * the scratch holds its positions, lowest first, so rows are summed in order and written once. */
+/* [addend (V,C),] ids (...), dy (...,C) -> (V,C): row v is [addend's row v plus] the sum of the
+ * rows of dy whose id is v. If dy has more rows than there are ids, the ids repeat. For each id, a
+ * list in the scratch holds its positions among the ids, lowest first. So each row is written once.
+ * Its sum adds for each position in turn the rows of dy at that position and its repetitions. */
 static enum status run_embed_grad(const struct kernel_call *c)
 {
     const bool has_addend = c->n_in == 3;

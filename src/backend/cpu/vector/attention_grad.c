@@ -17,7 +17,7 @@
 
 /* One thread's memory. */
 struct work {
-    float lse[TILE], delta[TILE]; /* of each query; lse is times log2(e) */
+    float lse[TILE], delta[TILE]; /* of each query; lse is multiplied by log2(e) */
     float p[TILE * TILE];         /* scores, then probabilities after dropout: [key][query] */
     float ds[TILE * TILE];        /* dp, then ds */
     struct tile_mask mask;
@@ -180,7 +180,7 @@ static void run_item(const struct call *c, struct work *w, const struct item *it
     }
 }
 
-/* Item i if heads are divided among threads. The items with the most work come first; under a
+/* Item i if several threads share a head. The items with the most work come first; under a
  * causal mask these are the first tile of keys and the last tile of queries. */
 static struct item shared_item(const struct heads *s, int64_t i)
 {

@@ -79,7 +79,8 @@ static void begin(struct state *r, const struct kernel_call *c)
     }
 }
 
-/* Expands input i if it is broadcast by rows or trailing dimensions: n elements from `first` on. */
+/* Expands input i if it has one element per row or only the trailing dimensions: writes n elements,
+ * from `first` on. */
 static void expand(struct state *r, int i, int64_t first, int64_t n)
 {
     const struct type *t = &r->call->in_type[i];

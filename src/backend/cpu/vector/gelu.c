@@ -11,8 +11,8 @@ struct point {
     vf y, slope; /* gelu(x), gelu'(x) */
 };
 
-/* The polynomials are minimax (Remez), of the lowest degree whose error is below the rounding of
- * a result: 2e-7 in fp32, 1e-4 in bf16. */
+/* The polynomials are minimax (Remez), of the lowest degree whose relative error is at most 2e-7
+ * for fp32 and 1e-4 for bf16. */
 #if ACT_IS_BF16
 #define BY_TYPE(fp32, bf16) (bf16)
 #else
@@ -63,8 +63,8 @@ INLINE struct point gelu_normal(vf x)
 
 INLINE struct point gelu_logistic(vf x)
 {
-    /* For |x| > 11, P is 0 or 1. The factor y of P is at least -11, because the product of a huge
-     * negative number and a tiny P is not near 0. */
+    /* For |x| > 11, P rounds to 0 or 1, so its argument is limited to 11. In the result y P, y is
+     * at least -11, because a huge negative y times a P that is tiny, but not 0, is not near 0. */
     vf y = vf_max(vf_all(-11.0f), x);
     x = vf_min(vf_all(11.0f), y);
     vf square = x * x;

@@ -99,7 +99,7 @@ INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, 
     }
 }
 
-enum { PART_ROWS = 16 }; /* a part has about this many rows or more */
+enum { PART_ROWS = 16 }; /* for part_count */
 
 static int64_t grad_scratch(const struct kernel *, const struct kernel_call *c)
 {

@@ -34,8 +34,8 @@ static void rope_range(const struct kernel_call *c, int64_t first, int64_t last)
 RUN_ROWS(rope, 2)
 
 #if !ACT_IS_BF16
-/* Computes the table in double, because in float the angle of a large position would have no
- * accurate digits. */
+/* Computes the table in double, because in float the error of an angle grows with the position: at
+ * position 100,000 it is up to 0.004. */
 static void table_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     const int32_t *position = c->in[0];

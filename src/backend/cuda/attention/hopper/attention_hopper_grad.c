@@ -11,7 +11,8 @@
 /* These constants have the same values in the kernels. */
 enum { WARPGROUP = 128, OWN = 64, STATS = 64, ALIGN = 1024, BARRIERS = 512, SUMS_THREADS = 256 };
 
-/* The names are those of the kernels' constants; `side_stages` is V_STAGES or DY_STAGES. */
+/* The constants of the kernels (attention_hopper_grad.cuh); `side_stages` is V_STAGES for dq, else
+ * DY_STAGES. */
 struct layout {
     int consumers, tile, stages, side_stages, item_stages, ahead, late;
 };
@@ -21,28 +22,14 @@ enum part { DKV, DV, DK, DQ };
 enum { WIDE = 128 }; /* a larger head size has a launch each for dv and dk */
 
 /* The layout for a head size; NULL: none. Clocks per 128 x 128 pairs of query and key on an H200 at
- * T 1024 (12 heads of 64 or 6 of 128, batch 16) and 16384, for warpgroups x tile, ahead and late
- * (plain: neither). Both kernels together:
- *   64: 6023, 4943; 128: 10986, 8675; with fixed items for dk and dv, and without dq's separate
- *   barriers at 96 and 128: 6392, 5414; 11661, 9237
- * Each kernel, if warpgroups swap positions every round:
+ * T 1024 (12 heads of 64 or 6 of 128, batch 16) and 16384, for warpgroups x tile, `ahead` and
+ * `late` (plain: neither). Both kernels together: 64: 6023, 4943; 128: 10986, 8675. Each kernel:
  *   dq, 64:     3x64 ahead 2 2641, 1948; ahead 1 2695, 2104; ahead 1 late 2785, 2059
  *   dk dv, 64:  6 stages ahead late 3779, 3197; ahead 3842, 3485; 3 warpgroups plain 3768, 3427
  *   dq, 128:    ahead 1 late 5458, 3656; late 5699, 4083
  *   dk dv, 128: 2 stages plain 6463, 5512; 4 stages late 7035, 5683
- * If they do not swap, without dq's ahead 1 and with a different ahead for dk and dv:
- *   dq, 64:     3x64 ahead 2 2882, 2032; late 3062, 2219; plain 3214, 2469;
- *               3x96 plain 3123, 2415; 2x96 ahead 2 3330, 2264
- *   dk dv, 64:  4 stages late 4345, 3628; plain 4383, 3697
- *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2 5995, 4509; 3x64 plain 6897, 7573
- *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages, one of K, V late 7795, 6813, plain 7759, 6701
- *   both, 64, persistent blocks, items of all heads: 7206, 5998; a block per item: 8035, 5987
- * Heads of 16 and 32 use the layout of 64; 96 is not measured. Head sizes over 128, all launches
- * together, in microseconds at T 4096 and 1024 (batch 4, 8 heads, causal) on another H200:
- *   256: 1560, 146; dq late 1640, 152, then dk not late 1640, 152, dv with 2 stages of Q 1643, 152
- *   192: 1178, 109; dv with 3 stages of dY and one item 1184, 108, then dq ahead 1 with 2 stages
- *   1224, 112, late with 2 stages 1289, 116, not late 1194, 108; dk with 2 stages 1192, 110, not
- *   late 1189, 109 */
+ * Heads of 16 and 32 use the layout of 64; 96 is not measured. docs/log/gpu.md has the measurements
+ * of heads of 192 and 256, and what else was tried. */
 static const struct layout *layout_of(int64_t width, enum part part)
 {
     static const struct {
@@ -64,8 +51,8 @@ static const struct layout *layout_of(int64_t width, enum part part)
     return NULL;
 }
 
-/* Shared memory. dq: Q, dY and, up to WIDE, y of items; K and V of tiles. dk, dv: K and V (dv
- * alone: K) of items; Q, dY and statistics of tiles. */
+/* Shared memory. For dq, items need Q, dY and, up to WIDE, y; tiles need K and V. For dk and dv,
+ * items need K and V, for dv alone only K; tiles need Q, dY and statistics. */
 static unsigned shared_bytes(const struct layout *layout, int64_t width, enum part part)
 {
     int kinds = part == DV ? 1 : part == DQ && width <= WIDE ? 3 : 2;
@@ -109,8 +96,8 @@ static struct cuda_launch *add_launch(struct cuda_launches *l, const struct kern
         launch_add(l, part == DQ ? "attention_hopper_dq.cu" : "attention_hopper_dkv.cu",
                    part == DQ ? "attention_hopper_dq" : "attention_hopper_dkv",
                    min_i64(items_of(&s, part), processors), WARPGROUP * (layout->consumers + 1));
-    /* With LATE in this case, a warpgroup would wait between heads for the stage that its own last
-     * dK still reads. */
+    /* If query heads share keys and Q has fewer than 3 stages, LATE would make a warpgroup wait
+     * between heads for the stage that its own last dK still reads. */
     bool late = layout->late && !(part == DK && s.H > s.KV && layout->stages < 3);
     k->arch = 90;
     k->shared_bytes = shared_bytes(layout, s.width, part);
@@ -208,11 +195,11 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
  *   64, 5 stages: 7536, 5901, 5115, 4641
  *   128:          13630 (10986), 9947 (9526), 8334 (8876), 7224 (8675) */
 struct sums_layout {
-    /* Constants of the kernel; `pairs` is the number of tiles of a pair. */
+    /* Constants of the kernel; the kernel processes `tiles_together` tiles, 1 or 2, at a time. */
     int head, stages, item_stages, tiles_together;
     /* Items of a head that run concurrently and share the head's rows and sums in L2. */
     int concurrent_items;
-    int64_t T; /* the variant is faster than wgmma from this length on, causal */
+    int64_t T; /* from this length on the variant is faster than wgmma, with a causal mask */
 };
 static const struct sums_layout *sums_layout_of(int64_t width)
 {
