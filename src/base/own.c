@@ -164,8 +164,8 @@ enum status own_check_no_link(const char *path)
     snprintf(name, sizeof name, "%.*s", (int)n, path);
     if (lstat(name, &info) != 0 || !S_ISLNK(info.st_mode)) return ST_OK;
     return fail(ST_USAGE,
-                "%s is a symbolic link, which is not followed here: name what it leads to, or put "
-                "that in its place",
+                "%s is a symbolic link, and links are not followed here: give the path of its "
+                "target, or replace the link by the target",
                 name);
 }
 
@@ -191,11 +191,11 @@ static enum status check(const char *path, enum own_folder kind, struct arena *a
     if (f.foreign)
         return fail(ST_USAGE,
                     "%s/%s was not written by Strobe, so %s is neither deleted nor replaced: move "
-                    "that file away, or choose another name",
+                    "it away, or choose another name",
                     path, f.foreign, path);
     const char *slash = strrchr(path, '/');
-    bool any = kind == OWN_CHECKPOINTS || file_temporary_of(slash ? slash + 1 : path);
-    if (f.empty || f.recognized || any) return ST_OK;
+    bool needs_no_mark = kind == OWN_CHECKPOINTS || file_temporary_of(slash ? slash + 1 : path);
+    if (f.empty || f.recognized || needs_no_mark) return ST_OK;
     return fail(ST_USAGE,
                 "%s has no %s that Strobe wrote, so this %s is neither deleted nor replaced: move "
                 "it away, or choose another name",

@@ -123,7 +123,7 @@ enum status check_packed(const struct target *target, void *context, const struc
     free_all(&p);
     TRY(st);
     if (!(r.error <= tolerance))
-        r.problem = "and the matmul that reads it are far from the reference";
+        r.problem = "is far from the reference, together with the matmul that reads its result";
     report(user, &r);
     return ST_OK;
 }

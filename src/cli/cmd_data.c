@@ -372,7 +372,8 @@ enum status cmd_data(int argc, char **argv, struct arena *a)
          "the share of the documents that become validation data (0.1)"},
         {"seed", OPT_INT, &r.seed, "N", "chooses these documents (0)"},
         {"special", OPT_FLAG, &r.special, NULL,
-         "<|endoftext|> and the like in the texts become these tokens; else they are text"},
+         "special tokens that are written in the texts, such as <|endoftext|>, become one id; "
+         "without this option they are ordinary text"},
         {"newlines", OPT_TEXT, &r.newlines, "unix",
          "turn CR LF and CR into line feeds, and drop a byte order mark"},
         {"data_dir", OPT_TEXT, &r.data_dir, "DIR", "folder of the data sets (data)"},

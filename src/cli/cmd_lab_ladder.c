@@ -33,7 +33,7 @@ struct arguments {
     struct output output;
 };
 
-static const struct lab_ladder *ladder; /* that cmd_lab_ladder found */
+static const struct lab_ladder *ladder; /* the ladder that cmd_lab_ladder found */
 
 /* The product of a ladder's sizes is at most 2 to this power. */
 static int exponent_of_sizes(void)
@@ -73,8 +73,8 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
         gpu = arena_printf(a, "%s%s%lld", gpu, i ? "x" : "", (long long)ladder->gpu[i]);
     }
     return fail(ST_USAGE,
-                "--size takes up to %d sizes, %s, each at least 1 and with a product of at most "
-                "2^%d, as in %s,%s; found %.*s",
+                "--size takes up to %d sizes (%s; each number at least 1, their product at most "
+                "2^%d), as in %s,%s; found %.*s",
                 LAB_VIEW_SIZES, names, exponent_of_sizes(), cpu, gpu, bytes ? bytes : 7,
                 bytes ? wrong : "nothing");
 }
@@ -160,7 +160,8 @@ static enum status show_template(const struct lab_options *o)
     lab_own_template(ladder, gpu, &s);
     command_print(&s);
     if (!isatty(STDOUT_FILENO))
-        log_info("%s, for --kernel=FILE.%s; --device=%s prints %s",
+        log_info("this template is in %s: run it with --kernel=FILE.%s; with --device=%s the "
+                 "template is in %s",
                  gpu ? "CUDA for a GPU" : "C for a CPU", gpu ? "cu" : "c", gpu ? "cpu" : "cuda",
                  gpu ? "C" : "CUDA");
     return ST_OK;
@@ -231,18 +232,21 @@ static const char *wrong_of(const struct lab_run *const *r, int runs, struct are
                 return arena_printf(a, "%s: %s", x->rung->name, x->left_out);
         }
     }
-    return wrong ? arena_printf(a, "%d rung%s computed something else; the table says where", wrong,
-                                wrong == 1 ? "" : "s")
+    return wrong ? arena_printf(a, "the results of %d rung%s are wrong; the table shows which",
+                                wrong, wrong == 1 ? "" : "s")
                  : NULL;
 }
 
-/* Fills in the result. */
+/* Sets the sheet of the outcome and, if results are wrong, the sentence that says so. */
 static void conclude(struct outcome *x, const struct lab_run *const *r, struct arena *a)
 {
     char words[LOAD_WORDS];
     bool busy = load_words(x->others, words) != NULL;
     lab_sheet(r, x->done, !busy, &x->sheet, a);
-    if (busy) sheet_note(&x->sheet, "No reasons are given, because other programs were busy.");
+    if (busy)
+        sheet_note(
+            &x->sheet,
+            "The table does not say what limits each rung, because other programs were busy.");
     x->wrong = wrong_of(r, x->done, a);
 }
 
@@ -277,8 +281,8 @@ static enum status run_ladder(const struct arguments *args, const struct lab_opt
     return outcome_finish(&x, &args->output, a);
 }
 
-/* Probes the user's kernel and, on a CPU, runs all in a process of its own: what crashes or never
- * ends after the first calls ends that process alone. */
+/* Probes the user's kernel. On a CPU, then runs the whole ladder in a second process, so that a
+ * kernel that crashes or hangs after its first calls ends only that process. */
 static enum status run_own(const struct arguments *args, const struct lab_options *o,
                            int64_t size[][LAB_SIZES], int sizes, struct arena *a)
 {
@@ -305,7 +309,8 @@ static enum status run_own(const struct arguments *args, const struct lab_option
     return st != ST_OK || done ? st : run_ladder(args, o, size, sizes, left_out, a);
 }
 
-/* In the process that run_own starts: its error is the parent's. */
+/* Runs in the process that run_own starts. Passes the status and the message of an error to the
+ * parent, which reports them. */
 static enum status run_watched(const struct arguments *args, const struct lab_options *o,
                                struct lab_own *own, int64_t size[][LAB_SIZES], int sizes,
                                struct arena *a)
@@ -347,7 +352,7 @@ static enum status find_device(const struct arguments *args, struct device *ret)
     snprintf(why, sizeof why, "%s", st == ST_OK ? "" : fail_message());
     if (st != ST_OK)
         return fail(st,
-                    "%s is CUDA, and %s, with a kernel of C: strobe lab %s --template --device=cpu "
+                    "%s is CUDA, but %s. For a kernel in C: strobe lab %s --template --device=cpu "
                     "> mine.c",
                     args->kernel, why, ladder->name);
     return ST_OK;
@@ -375,7 +380,7 @@ static enum status prepare(const struct arguments *args, struct lab_options *o,
     return ST_OK;
 }
 
-/* Whatever the words ask for, once. */
+/* Does once what the arguments ask for. */
 static enum status run_once(const struct arguments *args, struct lab_options o,
                             int64_t size[][LAB_SIZES], int sizes)
 {
@@ -400,7 +405,7 @@ static enum status run_once(const struct arguments *args, struct lab_options o,
     return st;
 }
 
-/* Waits until the file is another one than in *seen. ST_INTERRUPTED: Ctrl-C came before. */
+/* Waits until the file has changed since *seen. ST_INTERRUPTED: Ctrl-C was pressed first. */
 static enum status wait_for_change(const char *path, struct stat *seen)
 {
     enum { LOOK_US = 200000 };
@@ -441,17 +446,18 @@ static enum status run_command(int argc, char **argv, struct arena *a)
     const struct opt options[] = {
         DEVICE_OPTION(&args.place.device),
         {"size", OPT_TEXT, &args.sizes, "N,N,...",
-         "sizes of the problem, as 4096, 4096x1024 (rows x columns) or 512x512x512 (m x n x k; of "
-         "attention batch x heads x tokens); several make curves (default: the table names it)"},
+         "sizes of the problem: 4096, 4096x1024 (rows x columns), 512x512x512 (matmul: m x n x k; "
+         "attention: batch x heads x tokens); several sizes are drawn as curves (default: the one "
+         "that the table shows)"},
         {"dtype", OPT_TEXT, &args.dtype, "NAME",
-         "float32 or, on a GPU, bfloat16; of matmul on a GPU also tf32 (float32; matmul and "
-         "attention on a GPU: bfloat16)"},
+         "float32 or, on a GPU, bfloat16; for matmul on a GPU also tf32 (default: float32; for "
+         "matmul and attention on a GPU bfloat16)"},
         {"form", OPT_TEXT, &args.form, "NAME",
-         "of attention: causal, or full for queries that see all keys (causal)"},
-        {"rungs", OPT_TEXT, &args.rungs, "NAME,...", "run only these (all)"},
+         "for attention: causal, or full, where queries see all keys (default: causal)"},
+        {"rungs", OPT_TEXT, &args.rungs, "NAME,...", "run only these rungs (default: all)"},
         {"warm", OPT_FLAG, &args.warm, NULL, "leave the data in the caches from call to call"},
         {"counters", OPT_FLAG, &args.counters, NULL,
-         "GPU: beside the bytes that are counted, those that hardware counters measure"},
+         "GPU: show the bytes that hardware counters measure beside the computed ones"},
         {"show", OPT_TEXT, &args.show, "RUNG", "print the file of a rung, and run nothing"},
         {"ptx", OPT_TEXT, &args.ptx, "RUNG", "print the PTX that a rung compiles to on this GPU"},
         {"kernel", OPT_TEXT, &args.kernel, "FILE",
@@ -459,7 +465,8 @@ static enum status run_command(int argc, char **argv, struct arena *a)
          "its own first"},
         {"template", OPT_FLAG, &args.template, NULL,
          "print a kernel to begin from, and run nothing"},
-        {"watch", OPT_FLAG, &args.watch, NULL, "with --kernel: again, whenever the file changes"},
+        {"watch", OPT_FLAG, &args.watch, NULL,
+         "with --kernel: run again whenever the file changes"},
         {"registers", OPT_INT, &args.registers, "N",
          "GPU: leave out kernels with more registers in a thread"},
         {"shared", OPT_TEXT, &args.shared, "SIZE",

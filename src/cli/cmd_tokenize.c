@@ -92,20 +92,22 @@ static enum status transcode(const char *what, const struct opt *options, struct
 }
 
 static const char tokenizer_help[] =
-    "gpt2; or a folder with tokenizer.json, or with vocab.json and merges.txt; or a file of "
-    "tiktoken's ranks; bytes: each byte is a token";
+    "gpt2, or bytes (each byte is a token), or a folder with tokenizer.json or with vocab.json and "
+    "merges.txt, or a file of tiktoken's ranks";
 
 enum status cmd_tokenize(int argc, char **argv, struct arena *a)
 {
     struct arguments args = {};
     const struct opt options[] = {
-        {"tokenizer", OPT_TEXT, &args.tokenizer, "FOLDER", tokenizer_help},
+        {"tokenizer", OPT_TEXT, &args.tokenizer, "NAME", tokenizer_help},
         {"jsonl", OPT_FLAG, &args.jsonl, NULL,
          "a document in each line, {\"text\": \"...\"}, becomes a line {\"ids\": [...]}"},
         {"raw", OPT_FLAG, &args.raw, NULL,
-         "write ids as little-endian numbers of 2 bytes, 4 above 65,536 ids"},
+         "write ids as little-endian numbers of 2 bytes, or of 4 bytes if the vocabulary has more "
+         "than 65,536 ids"},
         {"special", OPT_FLAG, &args.special, NULL,
-         "<|endoftext|> and the like in the text become these tokens; else they are text"},
+         "special tokens that are written in the text, such as <|endoftext|>, become one id; "
+         "without this option they are ordinary text"},
         {},
     };
     return transcode("tokenize", options, &args, argc, argv, tokenize, a);
@@ -115,7 +117,7 @@ enum status cmd_detokenize(int argc, char **argv, struct arena *a)
 {
     struct arguments args = {};
     const struct opt options[] = {
-        {"tokenizer", OPT_TEXT, &args.tokenizer, "FOLDER", tokenizer_help},
+        {"tokenizer", OPT_TEXT, &args.tokenizer, "NAME", tokenizer_help},
         {"jsonl", OPT_FLAG, &args.jsonl, NULL,
          "a line {\"ids\": [...]} becomes a line {\"text\": \"...\"}"},
         {"raw", OPT_FLAG, &args.raw, NULL, "read ids as strobe tokenize --raw writes them"},

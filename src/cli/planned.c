@@ -68,7 +68,7 @@ static enum status find_target(struct planned *p, const char *backend, struct ta
     if (!backend) backend = device_backend(&p->config);
     const struct backend *b = backend_find(backend);
     if (!b && strcmp(backend, "cuda") != 0)
-        return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
+        return fail(ST_USAGE, "there is no backend %s; strobe info lists the backends", backend);
     if (p->tuning_file && b) {
         TRY(read_tuning(p, b, ret));
         *ret_tuning = &p->tuning;

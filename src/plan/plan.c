@@ -221,7 +221,7 @@ enum status plan_feed(const struct plan *p, const char *input, const void *data,
 {
     value v = graph_find_leaf(p->graph, STORAGE_INPUT, input);
     BUG_IF(!v.i, "no input %s", input);
-    BUG_IF(type_bytes(graph_type(p->graph, v)) != bytes, "input %s of %lld bytes", input,
+    BUG_IF(type_bytes(graph_type(p->graph, v)) != bytes, "input %s does not have %lld bytes", input,
            (long long)bytes);
     return p->backend->memory.upload(p->context, plan_address(p, v), data, bytes);
 }

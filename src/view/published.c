@@ -21,10 +21,12 @@ void published_read(struct published *ret, struct arena *a)
     struct published_source *source = ARENA_NEW(a, struct published_source, n);
     for (int i = 0; i < n; i++) {
         json_t *s = json_array_get(list, (size_t)i);
-        BUG_IF(json_unpack(s, "{s:s, s:s, s:s, s:o}", "id", &source[i].id, "machine",
-                           &source[i].machine, "source", &source[i].source, "tokens_per_s",
-                           &source[i].tokens_per_s) != 0,
-               "configs/published/gpt2_124m.json: source %d", i);
+        BUG_IF(
+            json_unpack(s, "{s:s, s:s, s:s, s:o}", "id", &source[i].id, "machine",
+                        &source[i].machine, "source", &source[i].source, "tokens_per_s",
+                        &source[i].tokens_per_s) != 0,
+            "configs/published/gpt2_124m.json: source %d lacks a field or has one of another type",
+            i);
     }
     *ret = (struct published){source, n};
 }
@@ -76,7 +78,7 @@ const char *published_words(const struct published *p, bool comparable, struct a
                              p->source[i].source);
     return arena_printf(a, "%s.%s", words,
                         comparable ? ""
-                                   : " In parentheses, because this ladder does not measure GPT-2 "
-                                     "124M at T 1024 on a GPU: compare the ratios of rungs, not "
-                                     "speeds.");
+                                   : " These numbers are in parentheses, because this ladder does "
+                                     "not measure GPT-2 124M at T 1024 on a GPU: compare "
+                                     "the ratios of rungs, not speeds.");
 }

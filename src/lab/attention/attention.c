@@ -228,19 +228,20 @@ static double moved_wgmma(const struct lab_problem *p)
 static const struct lab_rung gpu[] = {
     {"matrices", "attention/gpu/01_matrices.cu", .shape = shape_weighted, .scratch = matrices,
      .prologue = {{"attention_scores", shape_scores}, {"attention_softmax", shape_softmax}},
-     .moved = moved_matrices, .bound = "memory for the matrices, and loads of one element"},
+     .moved = moved_matrices,
+     .bound = "memory traffic of the matrices, and loads of a single element at a time"},
     {"rows", "attention/gpu/02_rows.cu", .shape = shape_rows, .refuses = rows_too_long,
      .moved = moved_rows, .bound = "shared memory: two reads for each multiplication",
      .no_gain =
          "the scores of long sequences fill shared memory, so few blocks run at once, and keys "
-         "and values are read for each 8 queries instead of 16"},
+         "and values are read once for every 8 queries instead of every 16"},
     {"online", "attention/gpu/03_online.cu", .shape = shape_online, .scratch = outputs,
      .moved = moved_online,
-     .bound = "shared memory, and the threads of too few blocks: one for each head",
+     .bound = "shared memory, and too few blocks, one for each head, to use all multiprocessors",
      .no_gain = "one block for each head leaves multiprocessors idle, and outputs go to memory and "
                 "back for each tile of keys"},
     {"queries", "attention/gpu/04_queries.cu", .shape = shape_queries, .moved = moved_queries,
-     .bound = "shared memory: a read for each two multiplications"},
+     .bound = "shared memory: one read for every two multiplications"},
     {"tensor cores", "attention/gpu/05_tensor_cores.cu", .shape = shape_tensor_cores, .arch = 80,
      .types = LAB_BF16, .moved = moved_fragments,
      .bound = "loads of a tile, for which all four warps wait"},

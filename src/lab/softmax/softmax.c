@@ -50,7 +50,8 @@ static double twice(const struct lab_problem *p)
     return bytes > L2_OF_PROCESSOR ? 1.5 * p->bytes : p->bytes;
 }
 
-#define LOADS "loads of one element, for which the threads of a block wait in each pass"
+#define LOADS \
+    "loads of a single element at a time, for which the threads of a block wait in each pass"
 
 static const struct lab_rung gpu[] = {
     {"three passes", "softmax/gpu/01_three_passes.cu", .shape = lab_block_rows,
@@ -92,7 +93,7 @@ static const struct lab_rung cpu[] = {
      .no_gain = "the exponentials are the limit, not the bytes that are written"},
     {"threads", "softmax/cpu/05_threads.c", .run = LAB_CPU(softmax_threads),
      .scratch = row_of_each_thread,
-     .bound = "the memory bandwidth that other cores and programs use",
+     .bound = "competition for memory bandwidth, among the cores and with other programs",
      .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };

@@ -5,7 +5,7 @@
 INLINE int64_t id_at(const void *ids, int64_t i, int64_t n)
 {
     int64_t id = ((const int32_t *)ids)[i];
-    BUG_IF(id < 0 || id >= n, "id %lld of %lld", (long long)id, (long long)n);
+    BUG_IF(id < 0 || id >= n, "id %lld is negative or not below %lld", (long long)id, (long long)n);
     return id;
 }
 
