@@ -477,9 +477,9 @@ static enum status run_command(int argc, char **argv, struct arena *a)
         {"watched", OPT_INT, &args.watched, NULL, NULL},
         {"library", OPT_TEXT, &args.library, NULL, NULL},
         {"samples", OPT_INT, &args.effort.samples, "N",
-         "timings of each rung (20, and more while the order is uncertain)"},
+         "timings of each rung (default: 20; more while the order is uncertain)"},
         {"limit", OPT_INT, &args.effort.limit, "SECONDS",
-         "time for all timings together, and for each call of your kernel (15)"},
+         "time for all timings together, and for each call of your kernel (default: 15)"},
         {"threads", OPT_INT, &args.place.threads, "N",
          "CPU threads (default: all that this process may use); GPU: leave out kernels with more "
          "threads in a block"},

@@ -82,8 +82,10 @@ enum status cmd_lab_memory(int argc, char **argv, struct arena *a)
          "threads of a CPU (default: all that this process may use)"},
         {"isa", OPT_TEXT, &args.place.isa, "SET",
          "widest instruction set of a CPU: avx512, avx2, sse2, neon or plain"},
-        {"samples", OPT_INT, &args.effort.samples, "N", "timings of each point, at most (9)"},
-        {"limit", OPT_INT, &args.effort.limit, "SECONDS", "time for all measurements, about (20)"},
+        {"samples", OPT_INT, &args.effort.samples, "N",
+         "at most this many timings of each point (default: 9)"},
+        {"limit", OPT_INT, &args.effort.limit, "SECONDS",
+         "about this much time for all measurements (default: 20)"},
         OUTPUT_OPTIONS(&args.output, "also write the curves as a picture"),
         {0},
     };

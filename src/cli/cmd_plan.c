@@ -101,7 +101,7 @@ enum status cmd_plan(int argc, char **argv, struct arena *a)
         {"backend", OPT_TEXT, &backend, "NAME",
          "plan for that backend (that of the device; `null` has every operator and runs nothing)"},
         {"json", OPT_FLAG, &json, NULL, "print JSON"},
-        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (the data set's)"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (default: the data set's)"},
         PLANNED_TUNING(&tuning),
         {0},
     };

@@ -6,10 +6,10 @@
 #include "engine/program.h"
 
 /* The option --tuning. */
-#define PLANNED_TUNING(to)                                                            \
-    {                                                                                 \
-        "tuning", OPT_TEXT, (to), "FILE",                                             \
-            "compile for the GPU of a tuning file, with its entries (this machine's)" \
+#define PLANNED_TUNING(to)                                                                     \
+    {                                                                                          \
+        "tuning", OPT_TEXT, (to), "FILE",                                                      \
+            "compile for the GPU of a tuning file, with its entries (default: this machine's)" \
     }
 
 struct planned {

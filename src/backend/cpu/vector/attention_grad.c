@@ -90,9 +90,9 @@ static void load_queries(const struct call *c, struct work *w, int64_t bh, int64
 INLINE void score_gradients(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q, *ds = w->ds + q;
-    int64_t open = diagonal ? min_i64(keys, q + W) : keys;
+    int64_t seen = diagonal ? min_i64(keys, q + W) : keys;
     vf lse = vf_load(w->lse + q), delta = vf_load(w->delta + q);
-    for (int64_t k = 0; k < open; k++) {
+    for (int64_t k = 0; k < seen; k++) {
         vf e = tile_exp2(vf_load(p + k * TILE) - lse), dp = vf_load(ds + k * TILE);
         if (diagonal && k > q) e = vf_select((vi){VEC_LANES} < (int32_t)(k - q), (vf){0}, e);
         vf dropped = e;
