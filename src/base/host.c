@@ -75,8 +75,8 @@ static double cpufreq(const char *root, int processor, const char *name)
     return file_peek(path, text, sizeof text) ? strtod(text, NULL) * 1e-3 : -1;
 }
 
-/* Parses lines like "cpu MHz : 2600.000". Reads the file in pieces and only its first CPUINFO_MOST
- * bytes, because each processor has several kilobytes of text. */
+/* Parses lines like "cpu MHz : 2600.000". Reads the file in pieces, as each
+ * processor has several kilobytes of text. */
 static void read_cpuinfo(struct clocks *c, const char *path)
 {
     static const char key[] = "cpu MHz";

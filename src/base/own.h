@@ -40,8 +40,7 @@ enum status own_check_no_link(const char *path);
  * folder ckpt, which reports do not read, are checked only with `also_unread`. */
 enum status own_check_links(const char *run, bool also_unread);
 
-/* Removes temporary files of killed writers from a run or its ckpt. The caller must have claimed
- * the run (train/rundir.h). */
+/* Removes temporary files of killed writers from a run that the caller has locked, or its ckpt. */
 void own_clean(const char *folder, enum own_folder kind);
 /* Removes a folder with a temporary name; warns and keeps it if it has a foreign file. */
 void own_remove_temporary(const char *path, enum own_folder kind);

@@ -124,7 +124,6 @@ static enum status prepare(const struct arguments *args, struct formula_options 
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
-/* Sets the sheet of the outcome and, if results are wrong, the sentence that says so. */
 static void conclude(struct outcome *x, const struct formula_run *const *r, struct arena *a)
 {
     int wrong = 0;

@@ -237,7 +237,6 @@ static const char *wrong_of(const struct lab_run *const *r, int runs, struct are
                  : NULL;
 }
 
-/* Sets the sheet of the outcome and, if results are wrong, the sentence that says so. */
 static void conclude(struct outcome *x, const struct lab_run *const *r, struct arena *a)
 {
     char words[LOAD_WORDS];
@@ -309,8 +308,7 @@ static enum status run_own(const struct arguments *args, const struct lab_option
     return st != ST_OK || done ? st : run_ladder(args, o, size, sizes, left_out, a);
 }
 
-/* Runs in the process that run_own starts. Passes the status and the message of an error to the
- * parent, which reports them. */
+/* Runs in the process that run_own starts. The parent reports its errors. */
 static enum status run_watched(const struct arguments *args, const struct lab_options *o,
                                struct lab_own *own, int64_t size[][LAB_SIZES], int sizes,
                                struct arena *a)
@@ -380,7 +378,6 @@ static enum status prepare(const struct arguments *args, struct lab_options *o,
     return ST_OK;
 }
 
-/* Does once what the arguments ask for. */
 static enum status run_once(const struct arguments *args, struct lab_options o,
                             int64_t size[][LAB_SIZES], int sizes)
 {

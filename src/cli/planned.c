@@ -47,7 +47,7 @@ enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab
     return ST_OK;
 }
 
-/* Reads the tuning file. *ret: the target of the device on which its entries were measured. */
+/* *ret: the target on which the entries of the file were measured. */
 static enum status read_tuning(struct planned *p, const struct backend *b, struct target *ret)
 {
     if (!b->kernels.tune)

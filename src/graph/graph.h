@@ -72,9 +72,9 @@ value graph_add(struct graph *g, enum op op, const union attr *attr, int n_in, c
 value graph_copy(struct graph *g, const struct graph *from, const struct node *n, const value *map);
 /* Makes a value an output of the graph, with this name. */
 void graph_output(struct graph *g, const char *name, value v);
-/* The output with this name; the value 0 if there is none. */
+/* The value 0 if there is no output with this name. */
 value graph_find_output(const struct graph *g, const char *name);
-/* The leaf with this storage and name; the value 0 if there is none. */
+/* The value 0 if there is no leaf with this storage and name. */
 value graph_find_leaf(const struct graph *g, enum storage storage, const char *name);
 
 const struct type *graph_type(const struct graph *g, value v);

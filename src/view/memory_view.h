@@ -20,10 +20,10 @@ struct memory_view {
     struct memory_tensors saved;
     struct memory_variant variant[MEMORY_VARIANTS];
     int variants;
-    /* limit: in bytes; 0: none. batch: the largest batch that fits in the limit; 0: none does. */
+    /* limit: bytes; 0: none. batch: the largest that fits in the limit; 0: none does. */
     int64_t limit, batch;
-    /* If the training does not fit: with how many ranks it would (fit_ranks), 0: with none; and the
-     * bytes of each rank. */
+    /* If the training does not fit: with how many ranks it would (fit_ranks), 0: none; and the
+     * bytes of each. */
     int64_t ranks, of_rank;
     struct memory_run run;
     bool was_run;

@@ -122,9 +122,8 @@ static void shape_rows(const struct lab_problem *p, struct kernel_shape *ret)
     enum { QUERIES = 8 };
     *ret = tiles(p, QUERIES, THREADS, min_i64(4 * QUERIES * p->n[2], INT32_MAX));
 }
-/* At 6144 tokens a block needs 202 KiB of shared memory: 192 KiB of scores and 10 KiB more. A block
- * may have at most 227 KiB, on most GPUs less; lab_bench_refuses compares it with the GPU's limit.
- * */
+/* At 6144 tokens a block needs 192 KiB of shared memory for scores and 10 KiB more. It may have at
+ * most 227 KiB, on most GPUs less. */
 static const char *rows_too_long(const struct lab_problem *p)
 {
     enum { TOKENS = 6144 };

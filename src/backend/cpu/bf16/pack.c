@@ -4,9 +4,8 @@
 
 enum { PREFETCH_ROWS = 32 };
 
-/* Loads 16 rows from `row` on and of them 32 columns from `column` on; elements outside the source
- * are zero. Prefetches for a whole block the rows PREFETCH_ROWS further on, because rows are too
- * far apart for the hardware prefetcher. */
+/* Loads 32 columns from `column` on of the 16 rows from `row` on; elements outside the source are
+ * zero. For a whole block, prefetches later rows: the hardware does not, as rows are far apart. */
 INLINE void load_rows(__m512i x[16], const struct pack_source *s, int64_t row, int64_t column)
 {
     const bf16 *at = s->at + row * s->stride + column;
@@ -151,8 +150,8 @@ void VEC(unpack_rows)(const struct pack_target *t, const float *from, const floa
     }
 }
 
-/* Writes columns 32d to 32d+31 of 16 rows of the target: in the block of 32 rows that contains
- * `row`, the rows of pack_row_of. `from` holds the transposed matrix in tiles of fp32. */
+/* Writes columns 32d to 32d+31 of 16 rows of the target: those of pack_row_of in the block of 32
+ * rows around `row`. `from` holds the transposed matrix in tiles of fp32. */
 static void write_transposed(const struct pack_target *t, const float *from, int64_t tiles_across,
                              int64_t row, int64_t d, float factor)
 {

@@ -154,8 +154,8 @@ static int64_t scratch_embed_grad(const struct kernel *, const struct kernel_cal
 
 /* [addend (V,C),] ids (...), dy (...,C) -> (V,C): row v is [addend's row v plus] the sum of the
  * rows of dy whose id is v. If dy has more rows than there are ids, the ids repeat. For each id, a
- * list in the scratch holds its positions among the ids, lowest first. So each row is written once.
- * Its sum adds for each position in turn the rows of dy at that position and its repetitions. */
+ * list in the scratch holds its positions among the ids, lowest first. A row sums dy position by
+ * position, at each with its repetitions, and is written once. */
 static enum status run_embed_grad(const struct kernel_call *c)
 {
     const bool has_addend = c->n_in == 3;

@@ -63,8 +63,8 @@ INLINE struct point gelu_normal(vf x)
 
 INLINE struct point gelu_logistic(vf x)
 {
-    /* For |x| > 11, P rounds to 0 or 1, so its argument is limited to 11. In the result y P, y is
-     * at least -11, because a huge negative y times a P that is tiny, but not 0, is not near 0. */
+    /* For |x| > 11, P rounds to 0 or 1. y is limited to -11, too, because the product of a huge
+     * negative y and a P that is tiny, but not 0, is not near 0. */
     vf y = vf_max(vf_all(-11.0f), x);
     x = vf_min(vf_all(11.0f), y);
     vf square = x * x;

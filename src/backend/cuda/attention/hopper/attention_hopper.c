@@ -61,7 +61,6 @@ static struct tile tile_of(const struct kernel_call *c, const struct attention_s
     return rows[i].tile;
 }
 
-/* Shared memory: queries of `own_stages` items, later their outputs; tiles; barriers. */
 static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
 {
     int64_t own = t->own_stages * t->consumers * OWN_ROWS,

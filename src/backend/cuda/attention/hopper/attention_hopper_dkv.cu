@@ -18,8 +18,8 @@
 #include "attention_hopper_keys.cuh"
 #include "attention_hopper_counter.cuh"
 static_assert(PARTS == DKV ? DY_STAGES == STAGES : !AHEAD && !(PARTS == DV && LATE), "");
-/* Between heads a warpgroup skips up to CONSUMERS - 1 tiles, and waits for the stage of each, while
- * it still holds the stages of AHEAD and LATE. */
+/* Between heads a warpgroup waits for up to CONSUMERS - 1 tiles, which it skips, while it still
+ * holds the stages of AHEAD and LATE. */
 static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0),
               "a warpgroup would wait for itself");
 
