@@ -25,7 +25,7 @@ struct device_facts {
     int memory_bits;     /* width of a GPU's memory; 0: unknown */
     /* What an SM of a GPU holds at once; 0: unknown. */
     int sm_threads, sm_blocks, sm_registers;
-    int64_t sm_shared_bytes; /* the most shared memory; the L1 cache has the rest of this memory */
+    int64_t sm_shared_bytes; /* the most shared memory; the same memory also holds the L1 cache */
 };
 
 /* A library that a backend opens at run time. */
@@ -54,7 +54,7 @@ struct backend_kernels {
     enum status (*tune)(void *ctx, int op, const struct kernel_call *call,
                         struct tuning_entry *ret);
     /* The name of the instruction set that the matmul library uses; NULL: none. The call fixes the
-     * limit of base/isa.h for the library. The function is NULL: there is no library. */
+     * limit of base/isa.h for the library. If the pointer is NULL, there is no library. */
     const char *(*library_isa)(void);
 };
 
@@ -71,7 +71,7 @@ struct backend_devices {
     /* The target of a device, for backend_target. NULL: a target holds no device properties. */
     enum status (*target)(int device, struct target *ret);
     /* Why this target does not support that type (tf32: f32 rounded to TF32), NULL if it does.
-     * The function is NULL: every device supports every type. */
+     * If the pointer is NULL, every device supports every type. */
     const char *(*refuses)(const struct target *t, enum dtype dtype, bool tf32);
 };
 
@@ -196,7 +196,8 @@ struct kernel_resources {
 /* Compiles kernel sources of the caller and launches them on the stream of the device. */
 struct backend_texts {
     /* Copies the strings and compiles nothing. The first launch or query of resources compiles all
-     * sources that were added before, in parallel. It reports an error of its own source only. */
+     * sources that were added before, in parallel. A launch or query reports only errors of its
+     * own source. */
     enum status (*add)(void *ctx, const struct kernel_text *t, void **ret_kernel);
     void (*free)(void *ctx, void *kernel);
     /* argument[i] points to the i-th argument of the kernel. */
@@ -232,8 +233,8 @@ struct backend_trace {
     void (*mark)(void *ctx, int mark);
     /* Waits for the device. */
     enum status (*end)(void *ctx, struct trace *ret, struct arena *a);
-    /* Record calls of the API only. These functions need no open device, so the recorded calls may
-     * include the calls that open a device. No trace may begin in between. */
+    /* Record only calls of the driver's API, no activities. They need no open device, so the
+     * recorded calls may include those that open a device. No trace may begin in between. */
     enum status (*calls_begin)(void);
     enum status (*calls_end)(struct trace *ret, struct arena *a);
     /* Begins or ends the range that a profiler attached to this process records. */
@@ -256,8 +257,8 @@ struct backend_telemetry {
     /* Takes a sample (sample.h). May be called from any thread, one at a time. It does not wait for
      * the device, but may take milliseconds. A failure states why there is no sample. */
     enum status (*sample)(void *ctx, struct device_sample *ret);
-    /* Why samples contain no hardware counters; NULL: they do. Call it after the first sample. The
-     * function is NULL if the samples of this backend never contain any. */
+    /* Why samples contain no hardware counters; NULL: they do. Call it after the first sample. If
+     * the pointer is NULL, the samples of this backend never contain any. */
     const char *(*no_counters)(void *ctx);
 };
 

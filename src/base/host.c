@@ -22,10 +22,10 @@ int64_t host_anonymous_bytes(void)
 
 static double seconds_of(int who)
 {
-    struct rusage own;
-    getrusage(who, &own);
-    return (double)own.ru_utime.tv_sec + (double)own.ru_stime.tv_sec +
-           1e-6 * (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec);
+    struct rusage usage;
+    getrusage(who, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 double host_own_seconds(void)
@@ -75,7 +75,8 @@ static double cpufreq(const char *root, int processor, const char *name)
     return file_peek(path, text, sizeof text) ? strtod(text, NULL) * 1e-3 : -1;
 }
 
-/* Parses lines like "cpu MHz : 2600.000"; each processor has several kilobytes of text. */
+/* Parses lines like "cpu MHz : 2600.000". Reads the file in pieces, as each
+ * processor has several kilobytes of text. */
 static void read_cpuinfo(struct clocks *c, const char *path)
 {
     static const char key[] = "cpu MHz";

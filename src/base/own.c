@@ -33,18 +33,20 @@ static const struct {
 enum { NAMES = 15 };
 
 /* The files of each kind of folder. A training writes the files of a run that stand before ckpt.
- * own_clear_run removes them in this order, so a file that marks the run must be the last. */
+ * own_clear_run removes them in this order; the last one marks the run, so that a run is still
+ * recognized if its removal was interrupted. */
 static const struct {
     const char *words;
     struct known_file {
         const char *name, *begin; /* begin NULL: recognized by name, in a recognized folder */
         bool marks;               /* this file makes the folder recognized */
+        bool unread;              /* reports do not read it */
     } file[NAMES];
 } folders[] = {
     [OWN_SET] = {"data set",
                  {{"meta.json", "{\"v\":?,\"kind\":\"", true}, {"train.bin"}, {"val.bin"}}},
     [OWN_RUN] = {"run",
-                 {{"plan.txt"},
+                 {{"plan.txt", .unread = true},
                   {"samples.txt"},
                   {"config.conf", "# run ", true},
                   {"log.jsonl", "{\"v\":?,\"kind\":\"", true},
@@ -52,7 +54,7 @@ static const struct {
                   {"summary.json", "{\n  \"v\": ?,\n  \"iters\": ", true},
                   {"plan.json", "{\n  \"v\": ?,\n  \"parameters\": ", true},
                   {"vocabulary.json", "{\"v\":?,\"kind\":\"", true},
-                  {"ckpt"},
+                  {"ckpt", .unread = true},
                   {"report.html", page},
                   {"bench.json", bench},
                   {"profile.json", profile},
@@ -119,7 +121,7 @@ static enum status look_inside(const char *path, const char *entry, enum own_fol
     TRY(own_look(path, kind, a, &inner));
     ret->recognized |= inner.recognized;
     bool needs_mark = kind == OWN_CHECKPOINT && !inner.recognized && !file_temporary_of(entry);
-    const char *foreign = inner.foreign || !needs_mark ? inner.foreign : inner.unlike;
+    const char *foreign = inner.foreign || !needs_mark ? inner.foreign : inner.by_name;
     if (foreign) ret->foreign = arena_printf(a, "%s/%s", entry, foreign);
     return ST_OK;
 }
@@ -136,7 +138,7 @@ static enum status look_at(const char *folder, const char *entry, enum own_folde
         return look_inside(path, entry, OWN_CHECKPOINT, a, ret);
     bool ckpt = f && !strcmp(f->name, "ckpt");
     if (dir && ckpt) {
-        ret->unlike = arena_strdup(a, entry);
+        ret->by_name = arena_strdup(a, entry);
         return look_inside(path, entry, OWN_CHECKPOINTS, a, ret);
     }
     if (!f || !file || ckpt) {
@@ -148,11 +150,11 @@ static enum status look_at(const char *folder, const char *entry, enum own_folde
     int64_t size;
     if (f->begin) TRY(file_begins(path, f->begin, &does, &size));
     ret->recognized |= does && f->marks;
-    if (!does) ret->unlike = arena_strdup(a, entry);
+    if (!does) ret->by_name = arena_strdup(a, entry);
     return ST_OK;
 }
 
-/* Removes slashes at the end first, because lstat would follow a link with one. */
+/* Removes slashes at the end first, because lstat follows a link whose path ends in one. */
 enum status own_check_no_link(const char *path)
 {
     char name[4096];
@@ -162,8 +164,8 @@ enum status own_check_no_link(const char *path)
     snprintf(name, sizeof name, "%.*s", (int)n, path);
     if (lstat(name, &info) != 0 || !S_ISLNK(info.st_mode)) return ST_OK;
     return fail(ST_USAGE,
-                "%s is a symbolic link, which is not followed here: name what it leads to, or put "
-                "that in its place",
+                "%s is a symbolic link, and links are not followed here: give the path of its "
+                "target, or replace the link by the target",
                 name);
 }
 
@@ -189,11 +191,11 @@ static enum status check(const char *path, enum own_folder kind, struct arena *a
     if (f.foreign)
         return fail(ST_USAGE,
                     "%s/%s was not written by Strobe, so %s is neither deleted nor replaced: move "
-                    "that file away, or choose another name",
+                    "it away, or choose another name",
                     path, f.foreign, path);
     const char *slash = strrchr(path, '/');
-    bool any = kind == OWN_CHECKPOINTS || file_temporary_of(slash ? slash + 1 : path);
-    if (f.empty || f.recognized || any) return ST_OK;
+    bool needs_no_mark = kind == OWN_CHECKPOINTS || file_temporary_of(slash ? slash + 1 : path);
+    if (f.empty || f.recognized || needs_no_mark) return ST_OK;
     return fail(ST_USAGE,
                 "%s has no %s that Strobe wrote, so this %s is neither deleted nor replaced: move "
                 "it away, or choose another name",
@@ -213,7 +215,7 @@ enum status own_check_links(const char *run, bool also_unread)
     char path[4096];
     for (const struct known_file *f = folders[OWN_RUN].file; f->name; f++) {
         snprintf(path, sizeof path, "%s/%s", run, f->name);
-        if (f->begin || also_unread) TRY(own_check_no_link(path));
+        if (!f->unread || also_unread) TRY(own_check_no_link(path));
     }
     return ST_OK;
 }

@@ -1,9 +1,10 @@
 /* own.h - recognizes files and folders that Strobe has written.
  *
  * Strobe deletes or replaces only files and folders that it recognizes, and follows no links to
- * them. A folder is recognized by the first bytes of one of its files; the entries of a recognized
- * folder are recognized by name. A file whose path the user chose is recognized by its first bytes.
- * Anything else is refused with ST_USAGE and its name. docs/FORMATS.md describes the files. */
+ * them. (A training may begin or continue in a run directory that is a link.) A folder is
+ * recognized by the first bytes of one of its files; the entries of a recognized folder are
+ * recognized by name. A file whose path the user chose is recognized by its first bytes. Anything
+ * else is refused with ST_USAGE and its name. docs/FORMATS.md describes the files. */
 #ifndef BASE_OWN_H
 #define BASE_OWN_H
 
@@ -13,7 +14,7 @@ enum own_folder {
     OWN_SET,         /* a data set */
     OWN_RUN,         /* a run directory */
     OWN_CHECKPOINTS, /* the folder ckpt of a run */
-    OWN_CHECKPOINT,  /* a checkpoint in ckpt; may be damaged, so state.json or DONE is enough */
+    OWN_CHECKPOINT,  /* in ckpt; recognized by state.json or DONE, as either may be damaged */
     OWN_MODEL,       /* a model in Hugging Face's format */
 };
 enum own_file { OWN_PAGE, OWN_PICTURE, OWN_JUNIT, OWN_BENCH, OWN_PROFILE, OWN_TRACE };
@@ -21,10 +22,11 @@ enum own_file { OWN_PAGE, OWN_PICTURE, OWN_JUNIT, OWN_BENCH, OWN_PROFILE, OWN_TR
 struct own_found {
     bool empty; /* the folder is empty or missing */
     bool recognized;
-    const char *foreign; /* an entry that does not belong in a folder of this kind, or a link;
-                          * NULL: none */
-    const char *unlike;  /* an entry with a known name but not the known first bytes; it counts as
-                          * Strobe's only in a recognized folder. NULL: none */
+    /* An entry that does not belong in a folder of this kind, or a link. NULL: none. */
+    const char *foreign;
+    /* An entry with a known name, whose first bytes do not show that Strobe wrote it; it counts as
+     * Strobe's only in a recognized folder. NULL: none. */
+    const char *by_name;
 };
 /* Examines a folder. ST_USAGE if it is a link, unless `kind` is OWN_RUN. */
 enum status own_look(const char *folder, enum own_folder kind, struct arena *a,
@@ -34,11 +36,11 @@ enum status own_look(const char *folder, enum own_folder kind, struct arena *a,
 enum status own_check(const char *path, enum own_folder kind);
 /* ST_USAGE if `path` is a link. */
 enum status own_check_no_link(const char *path);
-/* ST_USAGE if a file of a run that reports read is a link, because it may lead to any file. With
- * `also_unread`, the other files and the folder ckpt are checked, too. */
+/* ST_USAGE if a file of a run is a link, because a link may lead to any file. plan.txt and the
+ * folder ckpt, which reports do not read, are checked only with `also_unread`. */
 enum status own_check_links(const char *run, bool also_unread);
 
-/* Removes temporary files of killed writers from a run or its ckpt. Needs the claim of the run. */
+/* Removes temporary files of killed writers from a run that the caller has locked, or its ckpt. */
 void own_clean(const char *folder, enum own_folder kind);
 /* Removes a folder with a temporary name; warns and keeps it if it has a foreign file. */
 void own_remove_temporary(const char *path, enum own_folder kind);

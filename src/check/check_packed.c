@@ -108,10 +108,11 @@ enum status check_packed(const struct target *target, void *context, const struc
 {
     struct pair p = {.b = target->backend, .target = target, .context = context};
     if (!pair_init(&p, data, dtype)) return ST_OK;
-    struct op_case *as = ARENA_NEW(a, struct op_case, 1);
-    *as = *data->c;
-    as->op = OP_PACK;
-    struct check_result r = {as, p.pack_kernel, dtype, CHECK_APART, INFINITY, tolerance, NULL};
+    struct op_case *pack_case = ARENA_NEW(a, struct op_case, 1);
+    *pack_case = *data->c;
+    pack_case->op = OP_PACK;
+    struct check_result r = {pack_case, p.pack_kernel, dtype, CHECK_APART,
+                             INFINITY,  tolerance,     NULL};
     enum status st = place(&p, data, dtype, a);
     if (st == ST_OK && p.pack_kernel->prepare) st = p.pack_kernel->prepare(p.pack_kernel, &p.pack);
     if (st == ST_OK && p.matmul_kernel->prepare)
@@ -122,7 +123,7 @@ enum status check_packed(const struct target *target, void *context, const struc
     free_all(&p);
     TRY(st);
     if (!(r.error <= tolerance))
-        r.problem = "and the matmul that reads it are far from the reference";
+        r.problem = "is far from the reference, together with the matmul that reads its result";
     report(user, &r);
     return ST_OK;
 }

@@ -104,9 +104,9 @@ enum status cmd_bench_kernels(int argc, char **argv, struct arena *a)
     const struct opt options[] = {
         {"op", OPT_TEXT, &op, "NAME", "only calls of this operator"},
         {"samples", OPT_INT, &effort.samples, "N",
-         "timings of each kernel (20, and more while the order is uncertain)"},
+         "timings of each kernel (default: 20; more while the order is uncertain)"},
         {"limit", OPT_INT, &effort.limit, "SECONDS",
-         "time for all kernels together; slow ones get fewer samples (90)"},
+         "time for all kernels together; slow ones get fewer samples (default: 90)"},
         {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (default: of the data set)"},
         TABLE_FORM_OPTIONS(&form),
         {0},

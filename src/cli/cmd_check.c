@@ -18,7 +18,7 @@ enum status cmd_check(int argc, char **argv, struct arena *a)
          "kernel rows of these names only on cases of few FLOPs, for an emulated GPU"},
         DEVICE_OPTION(&place.device),
         {"isa", OPT_TEXT, &place.isa, "SET",
-         "the widest instruction set that kernels may use (auto)"},
+         "the widest instruction set that kernels may use (default: auto)"},
         {"json", OPT_FLAG, &json, NULL, "as JSON"},
         {0},
     };

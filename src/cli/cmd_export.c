@@ -50,7 +50,8 @@ enum status cmd_export(int argc, char **argv, struct arena *a)
         {"to", OPT_TEXT, &to, "FORMAT",
          "hf: a folder with config.json, model.safetensors and tokenizer.json, which "
          "transformers opens; nanogpt: its ckpt.pt, with the state of the optimizer"},
-        {"out", OPT_TEXT, &out, "PATH", "the folder or file to write (exports/NAME-FORMAT)"},
+        {"out", OPT_TEXT, &out, "PATH",
+         "the folder or file to write (default: exports/NAME-FORMAT)"},
         {"best", OPT_FLAG, &best, NULL,
          "use the checkpoint with the lowest validation loss, not the last one"},
         {0},

@@ -143,7 +143,7 @@ static void print_generated(const struct program *p, struct str *s, struct arena
 static enum status print_kernels(struct planned *p, bool one, enum graph_kind kind)
 {
     struct str s = {0};
-    TRY(one ? planned_plan(p, 1u << kind, NULL) : planned_train(p, NULL));
+    TRY(one ? planned_plan(p, 1u << kind, NULL) : planned_training_plans(p, NULL));
     print_generated(&p->program, &s, p->arena);
     command_print(&s);
     return ST_OK;
@@ -176,7 +176,8 @@ enum status cmd_graph(int argc, char **argv, struct arena *a)
     const struct opt options[] = {
         {"after", OPT_TEXT, &after, "PASS", "stop after that pass; `model`: before all passes"},
         {"kind", OPT_TEXT, &kind_name, "KIND",
-         "micro, micro_more, micro_last, update, eval, logits or decode (micro: a training step)"},
+         "micro, micro_more, micro_last, update, eval, logits or decode (default: micro, a "
+         "training step)"},
         {"update", OPT_FLAG, &update, NULL, "short for --kind=update: clipping and the optimizer"},
         {"eval", OPT_FLAG, &eval, NULL, "short for --kind=eval: the loss only"},
         {"dot", OPT_FLAG, &dot, NULL, "for Graphviz: strobe graph CONFIG --dot | dot -Tsvg"},
@@ -184,7 +185,7 @@ enum status cmd_graph(int argc, char **argv, struct arena *a)
         {"kernels", OPT_FLAG, &kernels, NULL,
          "print the source of its generated kernels instead (--device=cuda); of all graphs of "
          "training if no graph is given"},
-        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (the data set's)"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (default: the data set's)"},
         PLANNED_TUNING(&tuning),
         {0},
     };

@@ -33,7 +33,8 @@ enum status cmd_info(int argc, char **argv, struct arena *a)
     const char *isa = "auto";
     const struct opt options[] = {
         {"json", OPT_FLAG, &json, NULL, "as one JSON object"},
-        {"isa", OPT_TEXT, &isa, "SET", "the widest instruction set that kernels may use (auto)"},
+        {"isa", OPT_TEXT, &isa, "SET",
+         "the widest instruction set that kernels may use (default: auto)"},
         {"ops", OPT_FLAG, &ops, NULL, "print the operators and their kernels instead, as Markdown"},
         {0},
     };

@@ -148,9 +148,9 @@ enum status cmd_lab_products(int argc, char **argv, struct arena *a)
     struct products_options o = {.samples = EFFORT_SAMPLES};
     const struct opt options[] = {
         {"size", OPT_TEXT, &size, "MxNxK",
-         "of A (M,K) times B (K,N) (512x512x512; on a GPU 4096x4096x4096)"},
+         "of A (M,K) times B (K,N) (default: 512x512x512; on a GPU 4096x4096x4096)"},
         DEVICE_OPTION(&device),
-        {"limit", OPT_INT, &limit, "SECONDS", "time for all timings together (10)"},
+        {"limit", OPT_INT, &limit, "SECONDS", "time for all timings together (default: 10)"},
         TABLE_FORM_OPTIONS(&output.form),
         {0}};
     TRY(command_options("lab products", options, argc, argv));

@@ -13,7 +13,7 @@
 enum { SIZES = 16 };
 static const int64_t SIZE_MOST = INT64_C(1) << 34;
 
-struct words {
+struct arguments {
     const char *formula, *set, *sizes, *dtype;
     bool show, ptx;
     struct place place;
@@ -106,25 +106,24 @@ static enum status read_type(const char *word, const struct device *d, enum dtyp
     return why ? fail(ST_UNSUPPORTED, "--dtype=%s: %s", word, why) : ST_OK;
 }
 
-static enum status prepare(const struct words *w, struct formula_options *o, int64_t *size,
+static enum status prepare(const struct arguments *args, struct formula_options *o, int64_t *size,
                            int *ret_n)
 {
     static const int64_t of_gpu[] = {1 << 16, 1 << 20, 1 << 23, 1 << 26};
     static const int64_t of_cpu[] = {1 << 12, 1 << 16, 1 << 20, 1 << 22};
-    TRY(output_check(&w->output));
-    TRY(place_open(&w->place, &o->device));
-    TRY(read_type(w->dtype, &o->device, &o->dtype));
+    TRY(output_check(&args->output));
+    TRY(place_open(&args->place, &o->device));
+    TRY(read_type(args->dtype, &o->device, &o->dtype));
     *ret_n = COUNT_OF(of_cpu);
     memcpy(size, o->device.backend->texts ? of_gpu : of_cpu, sizeof of_cpu);
-    if (w->sizes) TRY(read_sizes(w->sizes, size, ret_n));
-    TRY(effort_read(&w->effort, &o->samples, &o->limit_ms, &o->go_on));
+    if (args->sizes) TRY(read_sizes(args->sizes, size, ret_n));
+    TRY(effort_read(&args->effort, &o->samples, &o->limit_ms, &o->go_on));
     o->limit_ms /= *ret_n;
     return ST_OK;
 }
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
-/* Fills in the result. */
 static void conclude(struct outcome *x, const struct formula_run *const *r, struct arena *a)
 {
     int wrong = 0;
@@ -135,8 +134,8 @@ static void conclude(struct outcome *x, const struct formula_run *const *r, stru
                             wrong == 1 ? "result differs" : "results differ");
 }
 
-static enum status run(const struct words *w, const struct formula_options *o, const int64_t *size,
-                       int sizes, struct arena *a)
+static enum status run(const struct arguments *args, const struct formula_options *o,
+                       const int64_t *size, int sizes, struct arena *a)
 {
     const struct formula_run *done[SIZES];
     struct outcome x;
@@ -152,14 +151,14 @@ static enum status run(const struct words *w, const struct formula_options *o, c
         outcome_add(&x, formula_run(one, r, a));
     }
     if (outcome_end(&x)) conclude(&x, done, a);
-    return outcome_finish(&x, &w->output, a);
+    return outcome_finish(&x, &args->output, a);
 }
 
-static enum status show(const struct words *w, struct formula_options *o, int64_t n)
+static enum status show(const struct arguments *args, struct formula_options *o, int64_t n)
 {
     struct str s = {0};
     o->n = n;
-    enum status st = formula_show(o, w->ptx, &s);
+    enum status st = formula_show(o, args->ptx, &s);
     if (st == ST_OK)
         command_print(&s);
     else
@@ -167,7 +166,7 @@ static enum status show(const struct words *w, struct formula_options *o, int64_
     return st;
 }
 
-static enum status run_words(const struct words *w, struct arena *a)
+static enum status run_arguments(const struct arguments *args, struct arena *a)
 {
     struct names names = {0};
     struct formula f;
@@ -175,14 +174,15 @@ static enum status run_words(const struct words *w, struct arena *a)
     struct formula_options o = {.formula = &f, .values = names.value};
     int64_t size[SIZES];
     int sizes = 0;
-    if (!w->formula)
+    if (!args->formula)
         return fail(ST_USAGE, "lab kernel needs a formula of x, y and z, as in strobe lab kernel "
                               "'x * exp(-y)'");
-    TRY(read_names(&names, w->set, a));
-    TRY(formula_parse(&f, w->formula, names.name, names.n, a));
+    TRY(read_names(&names, args->set, a));
+    TRY(formula_parse(&f, args->formula, names.name, names.n, a));
     TRY(formula_check(&f, names.value, &uses));
-    TRY(prepare(w, &o, size, &sizes));
-    return w->show || w->ptx ? show(w, &o, size[sizes - 1]) : run(w, &o, size, sizes, a);
+    TRY(prepare(args, &o, size, &sizes));
+    return args->show || args->ptx ? show(args, &o, size[sizes - 1])
+                                   : run(args, &o, size, sizes, a);
 }
 
 /* Removes the first word with a single dash: a formula that begins with a minus sign, no option. */
@@ -199,30 +199,32 @@ static const char *take_signed(int *argc, char **argv)
 
 enum status cmd_lab_kernel(int argc, char **argv, struct arena *a)
 {
-    struct words w = {.effort = {"samples", EFFORT_OPEN, 100000, 15, 1, 1000000}};
+    struct arguments args = {.effort = {"samples", EFFORT_OPEN, 100000, 15, 1, 1000000}};
     const struct opt options[] = {
-        {"set", OPT_TEXT, &w.set, "NAME=X,...", "constants of the formula, as in --set=a=1.5,b=2"},
-        DEVICE_OPTION(&w.place.device),
-        {"size", OPT_TEXT, &w.sizes, "N,N,...", "elements of each tensor (four sizes)"},
-        {"dtype", OPT_TEXT, &w.dtype, "NAME", "float32 (the default) or bfloat16"},
-        {"show", OPT_FLAG, &w.show, NULL, "print the fused kernels, and run nothing"},
-        {"ptx", OPT_FLAG, &w.ptx, NULL,
+        {"set", OPT_TEXT, &args.set, "NAME=X,...",
+         "constants of the formula, as in --set=a=1.5,b=2"},
+        DEVICE_OPTION(&args.place.device),
+        {"size", OPT_TEXT, &args.sizes, "N,N,...", "elements of each tensor (default: four sizes)"},
+        {"dtype", OPT_TEXT, &args.dtype, "NAME", "float32 (the default) or bfloat16"},
+        {"show", OPT_FLAG, &args.show, NULL, "print the fused kernels, and run nothing"},
+        {"ptx", OPT_FLAG, &args.ptx, NULL,
          "print the PTX of the fused kernels, compiled for this GPU"},
-        {"samples", OPT_INT, &w.effort.samples, "N",
-         "timings of each variant (20, and more while the order is uncertain)"},
-        {"limit", OPT_INT, &w.effort.limit, "SECONDS", "time for all timings together (15)"},
-        {"threads", OPT_INT, &w.place.threads, "N",
+        {"samples", OPT_INT, &args.effort.samples, "N",
+         "timings of each variant (default: 20; more while the order is uncertain)"},
+        {"limit", OPT_INT, &args.effort.limit, "SECONDS",
+         "time for all timings together (default: 15)"},
+        {"threads", OPT_INT, &args.place.threads, "N",
          "CPU threads (default: all that this process may use)"},
-        {"isa", OPT_TEXT, &w.place.isa, "SET",
+        {"isa", OPT_TEXT, &args.place.isa, "SET",
          "widest instruction set: avx512, avx2, sse2, neon or plain"},
-        OUTPUT_OPTIONS(&w.output, "also write the bars, or the curves, as a picture"),
+        OUTPUT_OPTIONS(&args.output, "also write the bars, or the curves, as a picture"),
         {0},
     };
-    w.output.command = command_text("lab kernel", argc, argv, a);
-    w.formula = take_signed(&argc, argv);
+    args.output.command = command_text("lab kernel", argc, argv, a);
+    args.formula = take_signed(&argc, argv);
     TRY(opt_parse(options, &argc, argv, NULL));
-    if (!w.formula && argc) w.formula = argv[0], argc--, argv++;
+    if (!args.formula && argc) args.formula = argv[0], argc--, argv++;
     if (argc)
         return fail(ST_USAGE, "lab kernel takes one formula, in quotes; found also %s", argv[0]);
-    return run_words(&w, a);
+    return run_arguments(&args, a);
 }

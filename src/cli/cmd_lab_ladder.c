@@ -22,7 +22,7 @@
 
 static const int64_t NOT_GIVEN = INT64_MIN;
 
-struct words {
+struct arguments {
     const char *sizes, *dtype, *form, *rungs, *show, *ptx;
     const char *kernel, *library;
     char **argv; /* the whole command line, NULL-terminated, for processes that run a kernel */
@@ -33,7 +33,7 @@ struct words {
     struct output output;
 };
 
-static const struct lab_ladder *ladder; /* that cmd_lab_ladder found */
+static const struct lab_ladder *ladder; /* the ladder that cmd_lab_ladder found */
 
 /* The product of a ladder's sizes is at most 2 to this power. */
 static int exponent_of_sizes(void)
@@ -73,8 +73,8 @@ static enum status read_sizes(const char *words, int64_t ret[][LAB_SIZES], int *
         gpu = arena_printf(a, "%s%s%lld", gpu, i ? "x" : "", (long long)ladder->gpu[i]);
     }
     return fail(ST_USAGE,
-                "--size takes up to %d sizes, %s, each at least 1 and with a product of at most "
-                "2^%d, as in %s,%s; found %.*s",
+                "--size takes up to %d sizes (%s; each number at least 1, their product at most "
+                "2^%d), as in %s,%s; found %.*s",
                 LAB_VIEW_SIZES, names, exponent_of_sizes(), cpu, gpu, bytes ? bytes : 7,
                 bytes ? wrong : "nothing");
 }
@@ -86,30 +86,31 @@ static enum status read_limit(const char *name, int64_t given, int64_t most, int
 }
 
 /* The limits of a kernel on a GPU; on a CPU --threads are threads of the CPU. */
-static enum status read_limits(const struct words *w, struct lab_options *o)
+static enum status read_limits(const struct arguments *args, struct lab_options *o)
 {
     bool gpu = o->device.backend->texts != NULL;
-    if (!gpu && (w->registers != NOT_GIVEN || w->shared || w->blocks != NOT_GIVEN))
+    if (!gpu && (args->registers != NOT_GIVEN || args->shared || args->blocks != NOT_GIVEN))
         return fail(ST_USAGE,
                     "--registers, --shared and --blocks limit kernels of a GPU; leave them out");
-    o->limits.shared_bytes = w->shared;
-    TRY(read_limit("registers", w->registers, 255, &o->limits.registers));
-    TRY(read_limit("blocks", w->blocks, INT64_MAX, &o->limits.blocks));
-    if (gpu) o->limits.threads = w->place.threads;
+    o->limits.shared_bytes = args->shared;
+    TRY(read_limit("registers", args->registers, 255, &o->limits.registers));
+    TRY(read_limit("blocks", args->blocks, INT64_MAX, &o->limits.blocks));
+    if (gpu) o->limits.threads = args->place.threads;
     return ST_OK;
 }
 
-static enum status read_type(const struct words *w, const struct device *d, enum lab_type *ret)
+static enum status read_type(const struct arguments *args, const struct device *d,
+                             enum lab_type *ret)
 {
     static const enum lab_type all[] = {LAB_F32, LAB_TF32, LAB_BF16};
     unsigned types = ladder->types ? ladder->types : LAB_F32 | LAB_BF16;
     *ret = d->backend->texts && ladder->type ? ladder->type : LAB_F32;
-    if (!w->dtype) return ST_OK;
+    if (!args->dtype) return ST_OK;
     int i = 0;
-    while (i < COUNT_OF(all) && strcmp(w->dtype, lab_type_name(all[i]))) i++;
+    while (i < COUNT_OF(all) && strcmp(args->dtype, lab_type_name(all[i]))) i++;
     if (i == COUNT_OF(all) || !(types & all[i]))
         return fail(ST_USAGE, "--dtype must be float32%s or bfloat16; found %s",
-                    types & LAB_TF32 ? ", tf32" : "", *w->dtype ? w->dtype : "an empty word");
+                    types & LAB_TF32 ? ", tf32" : "", *args->dtype ? args->dtype : "an empty word");
     *ret = all[i];
     if (*ret != LAB_F32 && !d->backend->texts)
         return fail(ST_UNSUPPORTED,
@@ -158,23 +159,24 @@ static enum status show_template(const struct lab_options *o)
     lab_own_template(ladder, gpu, &s);
     command_print(&s);
     if (!isatty(STDOUT_FILENO))
-        log_info("%s, for --kernel=FILE.%s; --device=%s prints %s",
+        log_info("this template is in %s: run it with --kernel=FILE.%s; with --device=%s the "
+                 "template is in %s",
                  gpu ? "CUDA for a GPU" : "C for a CPU", gpu ? "cu" : "c", gpu ? "cpu" : "cuda",
                  gpu ? "C" : "CUDA");
     return ST_OK;
 }
 
 /* A rung of this device or, if it has none of that name, of the other kind of device. */
-static enum status show_rung(const struct words *w, const struct device *d)
+static enum status show_rung(const struct arguments *args, const struct device *d)
 {
     int i, n;
     int64_t bytes;
     struct str s = {0};
-    enum status st = find_rung(w->show, d, &i);
+    enum status st = find_rung(args->show, d, &i);
     const struct lab_rung *r = lab_rungs(ladder, d, &n);
     if (st != ST_OK) {
         r = r == ladder->of_gpu ? ladder->of_cpu : ladder->of_gpu;
-        for (i = 0; r[i].name && strcmp(r[i].name, w->show); i++) continue;
+        for (i = 0; r[i].name && strcmp(r[i].name, args->show); i++) continue;
         if (!r[i].name) return st;
     }
     const char *source = lab_source(&r[i], &bytes);
@@ -189,7 +191,8 @@ static enum status show_rung(const struct words *w, const struct device *d)
     return ST_OK;
 }
 
-static enum status show_ptx(const struct words *w, const struct lab_options *o, struct arena *a)
+static enum status show_ptx(const struct arguments *args, const struct lab_options *o,
+                            struct arena *a)
 {
     int i, at = 0;
     struct lab_bench b;
@@ -197,16 +200,16 @@ static enum status show_ptx(const struct words *w, const struct lab_options *o, 
     if (!o->device.backend->texts)
         return fail(ST_UNSUPPORTED, "--ptx shows what the compiler makes of a kernel for a GPU; "
                                     "use --show for a CPU");
-    bool own = o->own && !strcmp(w->ptx, o->own->name);
-    if (!own) TRY(find_rung(w->ptx, &o->device, &i));
+    bool own = o->own && !strcmp(args->ptx, o->own->name);
+    if (!own) TRY(find_rung(args->ptx, &o->device, &i));
     enum status st =
         lab_bench_open(&b, ladder, &o->device, o->type, o->form, NULL, own ? o->own : NULL);
-    while (at < b.rungs && strcmp(b.rung[at].name, w->ptx)) at++;
+    while (at < b.rungs && strcmp(b.rung[at].name, args->ptx)) at++;
     const char *why = st != ST_OK          ? NULL
                       : at == b.rungs      ? "does not exist in this type; choose another --dtype"
                       : b.rung[at].variant ? "has no file to compile"
                                            : lab_bench_refuses(&b, at, a);
-    if (why) st = fail(ST_UNSUPPORTED, "%s %s", w->ptx, why);
+    if (why) st = fail(ST_UNSUPPORTED, "%s %s", args->ptx, why);
     if (st == ST_OK) st = lab_bench_assembly(&b, at, &s);
     lab_bench_close(&b);
     if (st == ST_OK)
@@ -228,23 +231,25 @@ static const char *wrong_of(const struct lab_run *const *r, int runs, struct are
                 return arena_printf(a, "%s: %s", x->rung->name, x->left_out);
         }
     }
-    return wrong ? arena_printf(a, "%d rung%s computed something else; the table says where", wrong,
-                                wrong == 1 ? "" : "s")
+    return wrong ? arena_printf(a, "the results of %d rung%s are wrong; the table shows which",
+                                wrong, wrong == 1 ? "" : "s")
                  : NULL;
 }
 
-/* Fills in the result. */
 static void conclude(struct outcome *x, const struct lab_run *const *r, struct arena *a)
 {
     char words[LOAD_WORDS];
     bool busy = load_words(x->others, words) != NULL;
     lab_sheet(r, x->done, !busy, &x->sheet, a);
-    if (busy) sheet_note(&x->sheet, "No reasons are given, because other programs were busy.");
+    if (busy)
+        sheet_note(
+            &x->sheet,
+            "The table does not say what limits each rung, because other programs were busy.");
     x->wrong = wrong_of(r, x->done, a);
 }
 
 /* `left_out`: why the user's kernel cannot run; NULL: it can, or there is none. */
-static enum status run_ladder(const struct words *w, const struct lab_options *o,
+static enum status run_ladder(const struct arguments *args, const struct lab_options *o,
                               int64_t size[][LAB_SIZES], int sizes, const char *left_out,
                               struct arena *a)
 {
@@ -271,19 +276,19 @@ static enum status run_ladder(const struct words *w, const struct lab_options *o
         outcome_add(&x, lab_run(one, r, a));
     }
     if (outcome_end(&x)) conclude(&x, done, a);
-    return outcome_finish(&x, &w->output, a);
+    return outcome_finish(&x, &args->output, a);
 }
 
-/* Probes the user's kernel and, on a CPU, runs all in a process of its own: what crashes or never
- * ends after the first calls ends that process alone. */
-static enum status run_own(const struct words *w, const struct lab_options *o,
+/* Probes the user's kernel. On a CPU, then runs the whole ladder in a second process, so that a
+ * kernel that crashes or hangs after its first calls ends only that process. */
+static enum status run_own(const struct arguments *args, const struct lab_options *o,
                            int64_t size[][LAB_SIZES], int sizes, struct arena *a)
 {
     struct progress progress;
     const char *left_out = NULL, *name = o->own->name, *library = NULL;
     double limit_s = 1e-3 * o->limit_ms;
     bool cpu = !o->device.backend->texts, done = false;
-    char **words = w->argv;
+    char **words = args->argv;
     enum status st = ST_OK;
     if (cpu) st = lab_own_compile(o->own->own, o->form, &library, a);
     if (interrupt_noted()) st = fail(ST_INTERRUPTED, "stopped while %s was compiled", name);
@@ -299,20 +304,20 @@ static enum status run_own(const struct words *w, const struct lab_options *o,
         done = !left_out;
     }
     if (library) lab_own_remove(library);
-    return st != ST_OK || done ? st : run_ladder(w, o, size, sizes, left_out, a);
+    return st != ST_OK || done ? st : run_ladder(args, o, size, sizes, left_out, a);
 }
 
-/* In the process that run_own starts: its error is the parent's. */
-static enum status run_watched(const struct words *w, const struct lab_options *o,
+/* Runs in the process that run_own starts. The parent reports its errors. */
+static enum status run_watched(const struct arguments *args, const struct lab_options *o,
                                struct lab_own *own, int64_t size[][LAB_SIZES], int sizes,
                                struct arena *a)
 {
     struct lab_watched *shared;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a call without an end would outlive the parent */
-    TRY(lab_watched_open((int)w->watched, &shared));
+    TRY(lab_watched_open((int)args->watched, &shared));
     own->since_ns = &shared->since_ns;
-    enum status st = lab_own_open(own, w->library);
-    if (st == ST_OK) st = run_ladder(w, o, size, sizes, NULL, a);
+    enum status st = lab_own_open(own, args->library);
+    if (st == ST_OK) st = run_ladder(args, o, size, sizes, NULL, a);
     if (st != ST_OK) snprintf(shared->message, sizeof shared->message, "%s", fail_message());
     own->since_ns = NULL;
     shared->status = st;
@@ -321,79 +326,82 @@ static enum status run_watched(const struct words *w, const struct lab_options *
 }
 
 /* A kernel of C needs a CPU, and one of CUDA a GPU. */
-static enum status find_device(const struct words *w, struct device *ret)
+static enum status find_device(const struct arguments *args, struct device *ret)
 {
-    const char *ending = w->kernel ? strrchr(w->kernel, '.') : NULL;
+    const char *ending = args->kernel ? strrchr(args->kernel, '.') : NULL;
     bool c = ending && !strcmp(ending, ".c"), cuda = ending && !strcmp(ending, ".cu");
-    if (w->kernel && !c && !cuda)
+    if (args->kernel && !c && !cuda)
         return fail(ST_USAGE,
                     "--kernel takes a file of CUDA, as in mine.cu, or of C, as in "
                     "mine.c; found %s",
-                    *w->kernel ? w->kernel : "nothing");
+                    *args->kernel ? args->kernel : "nothing");
     struct device_facts f;
-    TRY(device_of_word(w->place.device ? w->place.device : c ? "cpu" : cuda ? "cuda" : NULL, ret));
-    if (w->kernel && cuda != (ret->backend->texts != NULL))
-        return fail(ST_USAGE, "%s is for a %s; choose another --device", w->kernel,
+    TRY(device_of_word(args->place.device ? args->place.device
+                       : c                ? "cpu"
+                       : cuda             ? "cuda"
+                                          : NULL,
+                       ret));
+    if (args->kernel && cuda != (ret->backend->texts != NULL))
+        return fail(ST_USAGE, "%s is for a %s; choose another --device", args->kernel,
                     cuda ? "GPU" : "CPU");
     char why[256];
     enum status st = cuda ? ret->backend->devices.describe(ret->number, &f) : ST_OK;
     snprintf(why, sizeof why, "%s", st == ST_OK ? "" : fail_message());
     if (st != ST_OK)
         return fail(st,
-                    "%s is CUDA, and %s, with a kernel of C: strobe lab %s --template --device=cpu "
+                    "%s is CUDA, but %s. For a kernel in C: strobe lab %s --template --device=cpu "
                     "> mine.c",
-                    w->kernel, why, ladder->name);
+                    args->kernel, why, ladder->name);
     return ST_OK;
 }
 
-static enum status prepare(const struct words *w, struct lab_options *o, int64_t size[][LAB_SIZES],
-                           int *ret_sizes, struct arena *a)
+static enum status prepare(const struct arguments *args, struct lab_options *o,
+                           int64_t size[][LAB_SIZES], int *ret_sizes, struct arena *a)
 {
-    TRY(output_check(&w->output));
-    TRY(place_check(&w->place));
-    TRY(find_device(w, &o->device));
-    if (!o->device.backend->texts) threads_set(w->place.threads);
-    TRY(read_type(w, &o->device, &o->type));
-    TRY(read_form(w->form, &o->form));
-    TRY(read_limits(w, o));
+    TRY(output_check(&args->output));
+    TRY(place_check(&args->place));
+    TRY(find_device(args, &o->device));
+    if (!o->device.backend->texts) threads_set(args->place.threads);
+    TRY(read_type(args, &o->device, &o->type));
+    TRY(read_form(args->form, &o->form));
+    TRY(read_limits(args, o));
     *ret_sizes = 1;
     memcpy(size[0], o->device.backend->texts ? ladder->gpu : ladder->cpu, sizeof size[0]);
-    if (w->sizes) TRY(read_sizes(w->sizes, size, ret_sizes, a));
-    if (w->watch && !w->kernel)
+    if (args->sizes) TRY(read_sizes(args->sizes, size, ret_sizes, a));
+    if (args->watch && !args->kernel)
         return fail(ST_USAGE, "--watch needs --kernel=FILE, the file to watch");
-    TRY(effort_read(&w->effort, &o->samples, &o->limit_ms, &o->go_on));
-    o->warm = w->warm;
-    o->counters = w->counters;
-    o->only = w->rungs;
+    TRY(effort_read(&args->effort, &o->samples, &o->limit_ms, &o->go_on));
+    o->warm = args->warm;
+    o->counters = args->counters;
+    o->only = args->rungs;
     return ST_OK;
 }
 
-/* Whatever the words ask for, once. */
-static enum status run_once(const struct words *w, struct lab_options o, int64_t size[][LAB_SIZES],
-                            int sizes)
+static enum status run_once(const struct arguments *args, struct lab_options o,
+                            int64_t size[][LAB_SIZES], int sizes)
 {
     struct arena a = {0};
     struct lab_own own = {0};
     bool gpu = o.device.backend->texts != NULL;
     enum status st = ST_OK;
-    if (w->kernel) {
-        st = lab_own_read(&own, ladder, gpu, w->kernel, &a);
+    if (args->kernel) {
+        st = lab_own_read(&own, ladder, gpu, args->kernel, &a);
         o.own = &own.rung;
     }
     if (st == ST_OK)
-        st = w->probe >= 0     ? probe_run(&o, &own, w->library, size, sizes, (int)w->probe)
-             : w->template     ? show_template(&o)
-             : w->show         ? show_rung(w, &o.device)
-             : w->ptx          ? show_ptx(w, &o, &a)
-             : w->watched >= 0 ? run_watched(w, &o, &own, size, sizes, &a)
-             : w->kernel       ? run_own(w, &o, size, sizes, &a)
-                               : run_ladder(w, &o, size, sizes, NULL, &a);
+        st = args->probe >= 0 ? probe_run(&o, &own, args->library, size, sizes, (int)args->probe)
+             : args->template ? show_template(&o)
+             : args->show     ? show_rung(args, &o.device)
+             : args->ptx      ? show_ptx(args, &o, &a)
+             : args->watched >= 0 ? run_watched(args, &o, &own, size, sizes, &a)
+             : args->kernel       ? run_own(args, &o, size, sizes, &a)
+                                  : run_ladder(args, &o, size, sizes, NULL, &a);
     lab_own_close(&own);
     arena_release(&a);
     return st;
 }
 
-/* Waits until the file is another one than in *seen. ST_INTERRUPTED: Ctrl-C came before. */
+/* Waits until the file has changed since *seen. ST_INTERRUPTED: Ctrl-C was pressed first. */
 static enum status wait_for_change(const char *path, struct stat *seen)
 {
     enum { LOOK_US = 200000 };
@@ -408,82 +416,86 @@ static enum status wait_for_change(const char *path, struct stat *seen)
     return stopped ? fail(ST_INTERRUPTED, "stopped watching %s", path) : ST_OK;
 }
 
-static enum status watch(const struct words *w, const struct lab_options *o,
+static enum status watch(const struct arguments *args, const struct lab_options *o,
                          int64_t size[][LAB_SIZES], int sizes)
 {
     struct stat seen;
     enum status st;
-    if (stat(w->kernel, &seen) != 0) seen = (struct stat){0};
+    if (stat(args->kernel, &seen) != 0) seen = (struct stat){0};
     do {
-        st = run_once(w, *o, size, sizes);
+        st = run_once(args, *o, size, sizes);
         if (st == ST_INTERRUPTED) return st;
         if (st != ST_OK) log_warning("%s", fail_message());
-        log_info("waiting until %s changes; Ctrl-C ends it", w->kernel);
-        st = wait_for_change(w->kernel, &seen);
+        log_info("waiting until %s changes; Ctrl-C ends it", args->kernel);
+        st = wait_for_change(args->kernel, &seen);
     } while (st == ST_OK);
     return st;
 }
 
 static enum status run_command(int argc, char **argv, struct arena *a)
 {
-    struct words w = {.effort = {"samples", EFFORT_OPEN, 100000, 15, 1, 1000000},
-                      .registers = NOT_GIVEN,
-                      .blocks = NOT_GIVEN,
-                      .probe = -1,
-                      .watched = -1};
+    struct arguments args = {.effort = {"samples", EFFORT_OPEN, 100000, 15, 1, 1000000},
+                             .registers = NOT_GIVEN,
+                             .blocks = NOT_GIVEN,
+                             .probe = -1,
+                             .watched = -1};
     const struct opt options[] = {
-        DEVICE_OPTION(&w.place.device),
-        {"size", OPT_TEXT, &w.sizes, "N,N,...",
-         "sizes of the problem, as 4096, 4096x1024 (rows x columns) or 512x512x512 (m x n x k; of "
-         "attention batch x heads x tokens); several make curves (default: the table names it)"},
-        {"dtype", OPT_TEXT, &w.dtype, "NAME",
-         "float32 or, on a GPU, bfloat16; of matmul on a GPU also tf32 (float32; matmul and "
-         "attention on a GPU: bfloat16)"},
-        {"form", OPT_TEXT, &w.form, "NAME",
-         "of attention: causal, or full for queries that see all keys (causal)"},
-        {"rungs", OPT_TEXT, &w.rungs, "NAME,...", "run only these (all)"},
-        {"warm", OPT_FLAG, &w.warm, NULL, "leave the data in the caches from call to call"},
-        {"counters", OPT_FLAG, &w.counters, NULL,
-         "GPU: beside the bytes that are counted, those that hardware counters measure"},
-        {"show", OPT_TEXT, &w.show, "RUNG", "print the file of a rung, and run nothing"},
-        {"ptx", OPT_TEXT, &w.ptx, "RUNG", "print the PTX that a rung compiles to on this GPU"},
-        {"kernel", OPT_TEXT, &w.kernel, "FILE",
+        DEVICE_OPTION(&args.place.device),
+        {"size", OPT_TEXT, &args.sizes, "N,N,...",
+         "sizes of the problem: 4096, 4096x1024 (rows x columns), 512x512x512 (matmul: m x n x k; "
+         "attention: batch x heads x tokens); several sizes are drawn as curves (default: the one "
+         "that the table shows)"},
+        {"dtype", OPT_TEXT, &args.dtype, "NAME",
+         "float32 or, on a GPU, bfloat16; for matmul on a GPU also tf32 (default: float32; for "
+         "matmul and attention on a GPU bfloat16)"},
+        {"form", OPT_TEXT, &args.form, "NAME",
+         "for attention: causal, or full, where queries see all keys (default: causal)"},
+        {"rungs", OPT_TEXT, &args.rungs, "NAME,...", "run only these rungs (default: all)"},
+        {"warm", OPT_FLAG, &args.warm, NULL, "leave the data in the caches from call to call"},
+        {"counters", OPT_FLAG, &args.counters, NULL,
+         "GPU: show the bytes that hardware counters measure beside the computed ones"},
+        {"show", OPT_TEXT, &args.show, "RUNG", "print the file of a rung, and run nothing"},
+        {"ptx", OPT_TEXT, &args.ptx, "RUNG", "print the PTX that a rung compiles to on this GPU"},
+        {"kernel", OPT_TEXT, &args.kernel, "FILE",
          "one more rung: your kernel, of CUDA (mine.cu) or of C (mine.c); it runs in a process of "
          "its own first"},
-        {"template", OPT_FLAG, &w.template, NULL, "print a kernel to begin from, and run nothing"},
-        {"watch", OPT_FLAG, &w.watch, NULL, "with --kernel: again, whenever the file changes"},
-        {"registers", OPT_INT, &w.registers, "N",
+        {"template", OPT_FLAG, &args.template, NULL,
+         "print a kernel to begin from, and run nothing"},
+        {"watch", OPT_FLAG, &args.watch, NULL,
+         "with --kernel: run again whenever the file changes"},
+        {"registers", OPT_INT, &args.registers, "N",
          "GPU: leave out kernels with more registers in a thread"},
-        {"shared", OPT_SIZE, &w.shared, "SIZE",
+        {"shared", OPT_SIZE, &args.shared, "SIZE",
          "GPU: leave out kernels with more shared memory in a block, as in 16KiB"},
-        {"blocks", OPT_INT, &w.blocks, "N", "GPU: leave out kernels with more blocks in the grid"},
-        {"probe", OPT_INT, &w.probe, NULL, NULL},
-        {"watched", OPT_INT, &w.watched, NULL, NULL},
-        {"library", OPT_TEXT, &w.library, NULL, NULL},
-        {"samples", OPT_INT, &w.effort.samples, "N",
-         "timings of each rung (20, and more while the order is uncertain)"},
-        {"limit", OPT_INT, &w.effort.limit, "SECONDS",
-         "time for all timings together, and for each call of your kernel (15)"},
-        {"threads", OPT_INT, &w.place.threads, "N",
+        {"blocks", OPT_INT, &args.blocks, "N",
+         "GPU: leave out kernels with more blocks in the grid"},
+        {"probe", OPT_INT, &args.probe, NULL, NULL},
+        {"watched", OPT_INT, &args.watched, NULL, NULL},
+        {"library", OPT_TEXT, &args.library, NULL, NULL},
+        {"samples", OPT_INT, &args.effort.samples, "N",
+         "timings of each rung (default: 20; more while the order is uncertain)"},
+        {"limit", OPT_INT, &args.effort.limit, "SECONDS",
+         "time for all timings together, and for each call of your kernel (default: 15)"},
+        {"threads", OPT_INT, &args.place.threads, "N",
          "CPU threads (default: all that this process may use); GPU: leave out kernels with more "
          "threads in a block"},
-        {"isa", OPT_TEXT, &w.place.isa, "SET",
+        {"isa", OPT_TEXT, &args.place.isa, "SET",
          "widest instruction set: avx512, avx2, sse2, neon or plain"},
-        OUTPUT_OPTIONS(&w.output, "also write the bars, or the curves, as a picture"),
+        OUTPUT_OPTIONS(&args.output, "also write the bars, or the curves, as a picture"),
         {0},
     };
     struct lab_options o = {.ladder = ladder};
     int64_t size[LAB_VIEW_SIZES][LAB_SIZES] = {0};
     int sizes = 0;
     const char *name = arena_printf(a, "lab %s", ladder->name);
-    w.output.command = command_text(name, argc, argv, a);
-    w.argv = ARENA_NEW(a, char *, argc + 4);
-    w.argv[0] = "strobe", w.argv[1] = "lab", w.argv[2] = (char *)ladder->name;
-    for (int i = 0; i <= argc; i++) w.argv[3 + i] = i < argc ? argv[i] : NULL;
+    args.output.command = command_text(name, argc, argv, a);
+    args.argv = ARENA_NEW(a, char *, argc + 4);
+    args.argv[0] = "strobe", args.argv[1] = "lab", args.argv[2] = (char *)ladder->name;
+    for (int i = 0; i <= argc; i++) args.argv[3 + i] = i < argc ? argv[i] : NULL;
     TRY(command_options(name, options, argc, argv));
-    TRY(prepare(&w, &o, size, &sizes, a));
-    bool child = w.probe >= 0 || w.watched >= 0;
-    return w.watch && !child ? watch(&w, &o, size, sizes) : run_once(&w, o, size, sizes);
+    TRY(prepare(&args, &o, size, &sizes, a));
+    bool child = args.probe >= 0 || args.watched >= 0;
+    return args.watch && !child ? watch(&args, &o, size, sizes) : run_once(&args, o, size, sizes);
 }
 
 /* --- the command ------------------------------------------------------------------------------ */

@@ -27,13 +27,16 @@ enum status cmd_lab_launch(int argc, char **argv, struct arena *a)
     struct launch_options o = {.bytes = 64 << 20};
     const struct opt options[] = {
         DEVICE_OPTION(&place.device),
-        {"launches", OPT_INT, &launches, "N", "launches, or operators, of a sample (1000)"},
+        {"launches", OPT_INT, &launches, "N",
+         "launches, or operators, of a sample (default: 1000)"},
         {"size", OPT_TEXT, &size, "SIZE",
-         "GPU: bytes that are copied in and out, all chunks together (64MiB)"},
+         "GPU: bytes that are copied in and out, all chunks together (default: 64MiB)"},
         {"threads", OPT_INT, &place.threads, "N",
          "threads of a CPU (default: all that this process may use)"},
-        {"samples", OPT_INT, &effort.samples, "N", "timings of each row, at most (20)"},
-        {"limit", OPT_INT, &effort.limit, "SECONDS", "time for all timings together, about (10)"},
+        {"samples", OPT_INT, &effort.samples, "N",
+         "at most this many timings of each row (default: 20)"},
+        {"limit", OPT_INT, &effort.limit, "SECONDS",
+         "about this much time for all timings together (default: 10)"},
         OUTPUT_OPTIONS(&output, "also write the bars as a picture"),
         {0},
     };

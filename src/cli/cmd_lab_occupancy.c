@@ -27,11 +27,12 @@ enum status cmd_lab_occupancy(int argc, char **argv, struct arena *a)
     struct output output = {.command = command_text("lab occupancy", argc, argv, a)};
     struct sweep_options o = {0};
     const struct opt options[] = {
-        {"device", OPT_TEXT, &device, "NAME", "cuda or cuda:N (the first GPU)"},
+        {"device", OPT_TEXT, &device, "NAME", "cuda or cuda:N (default: the first GPU)"},
         {"size", OPT_TEXT, &size, "SIZE",
-         "bytes that a launch reads, as in 256MiB (16 times the last cache)"},
-        {"samples", OPT_INT, &effort.samples, "N", "timings of each row, at most (20)"},
-        {"limit", OPT_INT, &effort.limit, "SECONDS", "time for all timings together (10)"},
+         "bytes that a launch reads, as in 256MiB (default: 16 times the last cache)"},
+        {"samples", OPT_INT, &effort.samples, "N",
+         "at most this many timings of each row (default: 20)"},
+        {"limit", OPT_INT, &effort.limit, "SECONDS", "time for all timings together (default: 10)"},
         OUTPUT_OPTIONS(&output, "also write the curves as a picture"),
         {0},
     };

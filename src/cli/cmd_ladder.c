@@ -57,9 +57,10 @@ enum status cmd_ladder(int argc, char **argv, struct arena *a)
     struct effort effort = {"steps", 20, 100000, 60, 0, 1000000};
     const struct opt options[] = {
         {"steps", OPT_INT, &effort.samples, "N",
-         "measured steps of each rung; the median is reported (20)"},
+         "measured steps of each rung; the median is reported (default: 20)"},
         {"limit", OPT_INT, &effort.limit, "SECONDS",
-         "time for one rung: slow ones run fewer steps, at least 3, or 1 if 3 exceed it (60)"},
+         "time for one rung: slow ones run fewer steps, at least 3, or 1 if 3 exceed it (default: "
+         "60)"},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (default: of the data set)"},
         TABLE_FORM_OPTIONS(&o.form),
         {0},

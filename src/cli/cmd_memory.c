@@ -114,13 +114,14 @@ enum status cmd_memory(int argc, char **argv, struct arena *a)
     struct memory_view v = {0};
     const struct opt options[] = {
         {"phase", OPT_TEXT, &o.phase, "PHASE",
-         "inference (the loss only), backward (includes forward) or step (step)"},
+         "inference (the loss only), backward (includes forward) or step (default: step)"},
         {"limit", OPT_SIZE, &v.limit, "SIZE",
          "as in 80GiB: whether it fits, and the largest batch_size that does"},
         {"measure", OPT_FLAG, &o.measure, NULL, "run two steps, and say what they really took"},
-        {"rows", OPT_INT, &o.rows, "N", "of the largest tensors (12)"},
+        {"rows", OPT_INT, &o.rows, "N", "how many of the largest tensors to list (default: 12)"},
         {"svg", OPT_TEXT, &o.svg, "FILE", "the timeline as a picture, too"},
-        {"backend", OPT_TEXT, &o.backend, "NAME", "whose kernels (those that would train)"},
+        {"backend", OPT_TEXT, &o.backend, "NAME",
+         "backend whose kernels to plan (default: the one that would train)"},
         {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (that of the data set)"},
         PLANNED_TUNING(&o.tuning),
         {"timeline", OPT_FLAG, &o.timeline, NULL,

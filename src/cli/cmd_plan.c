@@ -101,7 +101,7 @@ enum status cmd_plan(int argc, char **argv, struct arena *a)
         {"backend", OPT_TEXT, &backend, "NAME",
          "plan for that backend (that of the device; `null` has every operator and runs nothing)"},
         {"json", OPT_FLAG, &json, NULL, "print JSON"},
-        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (the data set's)"},
+        {"vocab", OPT_INT, &vocab, "N", "size of the vocabulary (default: the data set's)"},
         PLANNED_TUNING(&tuning),
         {0},
     };
@@ -111,7 +111,7 @@ enum status cmd_plan(int argc, char **argv, struct arena *a)
     if (occupancy && summary)
         return fail(ST_USAGE, "--occupancy and --summary exclude each other; leave one out");
     TRY(planned_read(&p, argc, argv, vocab, tuning, a));
-    TRY(planned_train(&p, backend));
+    TRY(planned_training_plans(&p, backend));
     if (occupancy)
         TRY(print_occupancy(&p, json, &s));
     else if (json)

@@ -59,7 +59,7 @@ enum status cmd_report(int argc, char **argv, struct arena *a)
     struct options o = {0};
     const struct opt table[] = {
         {"html", OPT_TEXT, &o.html, "FILE",
-         "path of the page (RUN/report.html; of several runs, in the folder above them)"},
+         "path of the page (default: RUN/report.html; of several runs, in the folder above them)"},
         {"svg", OPT_TEXT, &o.svg, "FILE", "also write the roofline of the profiles as a picture"},
         {"baseline", OPT_TEXT, &o.baseline, "RUN",
          "hold the others against this run or profile: exit code 3 if one is slower or larger"},

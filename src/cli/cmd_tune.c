@@ -82,7 +82,7 @@ enum status cmd_tune(int argc, char **argv, struct arena *a)
     struct options o = {.remake = false};
     const struct opt options[] = {
         {"remake", OPT_FLAG, &o.remake, NULL, "delete the table and measure everything"},
-        {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (the data set's)"},
+        {"vocab", OPT_INT, &o.vocab, "N", "size of the vocabulary (default: the data set's)"},
         {"json", OPT_FLAG, &o.json, NULL, "print a JSON object for each configuration"},
         {0},
     };

@@ -7,9 +7,10 @@
 struct config;
 
 /* A row for the option table of a command. */
-#define DEVICE_OPTION(word)                                                                     \
-    {                                                                                           \
-        "device", OPT_TEXT, (word), "NAME", "cpu, cuda or cuda:N (auto: a GPU if there is one)" \
+#define DEVICE_OPTION(word)                                              \
+    {                                                                    \
+        "device", OPT_TEXT, (word), "NAME",                              \
+            "cpu, cuda or cuda:N (default: auto, a GPU if there is one)" \
     }
 
 /* Where a command without a configuration measures, as the options --device, --isa and --threads

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Tiny Shakespeare's characters; GPT-2's pairs of bytes. */
-enum { CHARACTERS = 65, BYTE_PAIRS = GPT2_VOCABULARY };
+/* Usual sizes of vocabularies: the characters of Tiny Shakespeare, the tokens of GPT-2. */
+enum { CHARACTERS = 65, GPT2_TOKENS = GPT2_VOCABULARY };
 
 enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *ret, struct arena *a)
 {
@@ -29,7 +29,7 @@ enum status planned_vocabulary(const struct config *c, int64_t given, int64_t *r
     }
     TRY(dataset_vocabulary(d->data_dir, d->dataset, ret, a));
     if (*ret) return ST_OK;
-    *ret = strstr(d->dataset, "char") ? CHARACTERS : BYTE_PAIRS;
+    *ret = strstr(d->dataset, "char") ? CHARACTERS : GPT2_TOKENS;
     log_info("the data set %s does not exist; assuming a vocabulary of %lld (set --vocab=N)",
              d->dataset, (long long)*ret);
     return ST_OK;
@@ -47,7 +47,7 @@ enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab
     return ST_OK;
 }
 
-/* The target of the device that the file was measured on. */
+/* *ret: the target on which the entries of the file were measured. */
 static enum status read_tuning(struct planned *p, const struct backend *b, struct target *ret)
 {
     if (!b->kernels.tune)
@@ -68,7 +68,7 @@ static enum status find_target(struct planned *p, const char *backend, struct ta
     if (!backend) backend = device_backend(&p->config);
     const struct backend *b = backend_find(backend);
     if (!b && strcmp(backend, "cuda") != 0)
-        return fail(ST_USAGE, "there is no backend %s; strobe info lists them", backend);
+        return fail(ST_USAGE, "there is no backend %s; strobe info lists the backends", backend);
     if (p->tuning_file && b) {
         TRY(read_tuning(p, b, ret));
         *ret_tuning = &p->tuning;
@@ -94,7 +94,7 @@ enum status planned_graph(struct planned *p, enum graph_kind kind, const char *a
                               p->arena);
 }
 
-enum status planned_train(struct planned *p, const char *backend)
+enum status planned_training_plans(struct planned *p, const char *backend)
 {
     return planned_plan(p, memory_kinds(&p->config, EXTENT_STEP), backend);
 }

@@ -6,10 +6,10 @@
 #include "engine/program.h"
 
 /* The option --tuning. */
-#define PLANNED_TUNING(to)                                                            \
-    {                                                                                 \
-        "tuning", OPT_TEXT, (to), "FILE",                                             \
-            "compile for the GPU of a tuning file, with its entries (this machine's)" \
+#define PLANNED_TUNING(to)                                                                     \
+    {                                                                                          \
+        "tuning", OPT_TEXT, (to), "FILE",                                                      \
+            "compile for the GPU of a tuning file, with its entries (default: this machine's)" \
     }
 
 struct planned {
@@ -19,7 +19,7 @@ struct planned {
     /* --tuning: compile for the device of this file, with its table; NULL: this machine's */
     const char *tuning_file;
     struct tuning tuning;
-    struct program program; /* after planned_plan, planned_train or planned_graph */
+    struct program program; /* after planned_plan, planned_training_plans or planned_graph */
 };
 
 /* The vocabulary size: `given`, or if that is 0 the data set's. If the data set does not exist, the
@@ -33,7 +33,7 @@ enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab
 /* Compiles the graphs of `kinds` (a mask, 1 << kind). `backend` NULL: the configuration's. */
 enum status planned_plan(struct planned *p, unsigned kinds, const char *backend);
 /* The same for the graphs that training needs. */
-enum status planned_train(struct planned *p, const char *backend);
+enum status planned_training_plans(struct planned *p, const char *backend);
 /* Builds one graph up to and including that pass (program.h). */
 enum status planned_graph(struct planned *p, enum graph_kind kind, const char *after);
 

@@ -43,7 +43,7 @@ static enum status check_there(const struct backend *b, const char *name)
         return fail(ST_UNSUPPORTED,
                     "device=cuda: this build has no CUDA backend (it was built without the CUDA "
                     "toolkit's headers); use device=cpu");
-    BUG_IF(!b, "backend %s", name);
+    BUG_IF(!b, "there is no backend %s", name);
     return ST_OK;
 }
 

@@ -53,7 +53,7 @@ static value refuse_size(struct graph *g, const struct node *n, const struct typ
 static value add_node(struct graph *g, struct node *n, const struct type *given)
 {
     const struct op_def *def = op_def(n->op);
-    BUG_IF(n->n_in < def->least_in || n->n_in > def->most_in, "%s with %d inputs", def->name,
+    BUG_IF(n->n_in < def->least_in || n->n_in > def->most_in, "%s cannot have %d inputs", def->name,
            n->n_in);
     struct type in[MAX_IN], out[MAX_OUT];
     for (int i = 0; i < n->n_in; i++) {

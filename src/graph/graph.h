@@ -1,9 +1,9 @@
 /* graph.h - a computation: nodes in a valid execution order, and their values.
  *
- * Nodes are only appended, and a node after the producers of its inputs, so the array is
- * topologically ordered. The first failure while a graph is built is stored in g->st and later
- * calls do nothing, so code that builds a graph needs no checks; its caller calls graph_status.
- * Everything lives in the arena. */
+ * Nodes are only appended, each after the producers of its inputs, so the array is topologically
+ * ordered. The first failure while a graph is built is stored in g->st and later calls do nothing,
+ * so code that builds a graph needs no checks; its caller calls graph_status. Everything lives in
+ * the arena. */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
@@ -20,7 +20,7 @@ struct node {
     enum op op;
     enum phase phase;
     int layer;         /* transformer block, -1 outside */
-    int region;        /* recompute region; 0: values that backward needs are stored */
+    int region;        /* recompute region; 0: none, so backward reads stored values */
     const char *scope; /* "h.3.attn.c_attn"; for a leaf: its name */
     int n_in, n_out;
     value in[MAX_IN], out[MAX_OUT];
@@ -63,8 +63,8 @@ void graph_init(struct graph *g, struct arena *a);
 enum status graph_status(const struct graph *g);
 
 /* Appends a node and returns its output 0; graph_out returns its other outputs. An output of more
- * than VALUE_BYTES_MOST bytes is the failure ST_MEMORY. `given` may be NULL if the shape rule does
- * not need it. */
+ * than VALUE_BYTES_MOST bytes is the failure ST_MEMORY. `given` is the requested output type, for
+ * shape rules whose inputs do not determine it; others ignore it. */
 value graph_add(struct graph *g, enum op op, const union attr *attr, int n_in, const value *in,
                 const struct type *given);
 /* Appends a copy of node `n` of another graph, with the same phase, layer and scope. `map` gives
@@ -72,9 +72,9 @@ value graph_add(struct graph *g, enum op op, const union attr *attr, int n_in, c
 value graph_copy(struct graph *g, const struct graph *from, const struct node *n, const value *map);
 /* Makes a value an output of the graph, with this name. */
 void graph_output(struct graph *g, const char *name, value v);
-/* The output with this name; `no value` if absent. */
+/* The value 0 if there is no output with this name. */
 value graph_find_output(const struct graph *g, const char *name);
-/* The leaf with this storage and name; `no value` if absent. */
+/* The value 0 if there is no leaf with this storage and name. */
 value graph_find_leaf(const struct graph *g, enum storage storage, const char *name);
 
 const struct type *graph_type(const struct graph *g, value v);
@@ -84,12 +84,12 @@ static inline value graph_out(value first, int i)
     return (value){first.i ? first.i + i : 0};
 }
 
-/* Appends a word to the scope; sets the layer if `layer` >= 0. Returns the scope and layer before,
- * which graph_leave restores. */
 struct graph_scope {
     const char *scope;
     int layer;
 };
+/* Appends a word to the scope; sets the layer if `layer` >= 0. Returns the previous scope and
+ * layer, which graph_leave restores. */
 struct graph_scope graph_enter(struct graph *g, const char *word, int layer);
 void graph_leave(struct graph *g, struct graph_scope before);
 

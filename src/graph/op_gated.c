@@ -17,12 +17,12 @@ void expand_silu_grad(struct graph *g, const struct node *, const value *in, val
 {
     value s = g_sigmoid(g, in[1]);
     value rest = g_offset(g, g_scale(g, s, -1), 1);
-    value bend = g_offset(g, g_mul(g, in[1], rest), 1);
-    out[0] = g_mul(g, in[0], g_mul(g, s, bend));
+    value factor = g_offset(g, g_mul(g, in[1], rest), 1);
+    out[0] = g_mul(g, in[0], g_mul(g, s, factor));
 }
 
-/* gate and up side by side in one tensor (B,T,2F), or gate (...,F) and up (...,F) -> silu(gate) up
- * (...,F) */
+/* gate and up side by side in one tensor (B,T,2F), or gate (...,F) and up (...,F)
+ * -> (...,F): silu(gate) times up */
 enum status shape_swiglu(struct node *n, const struct type *in, const struct type *,
                          struct type *out)
 {
@@ -30,7 +30,9 @@ enum status shape_swiglu(struct node *n, const struct type *in, const struct typ
     if (n->n_in == 2 && !type_same(&in[0], &in[1]))
         return fail(ST_USAGE, "gate and up differ in shape");
     if (n->n_in == 1 && type_columns(&in[0]) % 2)
-        return fail(ST_USAGE, "%s is not gate and up side by side", type_text(t, &in[0]));
+        return fail(ST_USAGE,
+                    "%s has an odd number of columns, so it cannot be gate and up side by side",
+                    type_text(t, &in[0]));
     out[0] = in[0];
     if (n->n_in == 1) out[0].dim[out[0].rank - 1] /= 2;
     n->n_out = 1;

@@ -207,11 +207,12 @@ static const char *const of_cpu[] = {
 void lab_own_template(const struct lab_ladder *l, bool gpu, struct str *ret)
 {
     const char *name = gpu ? "mine.cu" : "mine.c";
-    str_printf(ret,
-               "// %s - a kernel for strobe lab %s\n//\n"
-               "//     strobe lab %s --kernel=%s            is it right, and how fast?\n"
-               "//     strobe lab %s --kernel=%s --watch    again, whenever the file changes\n//\n",
-               name, l->name, l->name, name, l->name, name);
+    str_printf(
+        ret,
+        "// %s - a kernel for strobe lab %s\n//\n"
+        "//     strobe lab %s --kernel=%s            is it right, and how fast?\n"
+        "//     strobe lab %s --kernel=%s --watch    runs again whenever the file changes\n//\n",
+        name, l->name, l->name, name, l->name, name);
     for (const char *const *line = gpu ? of_gpu : of_cpu; *line; line++)
         str_printf(ret, "// %s\n", *line);
     str_printf(ret, "%s\n%s", gpu ? "#include \"device.cuh\"\n" : "#include <stdint.h>\n",

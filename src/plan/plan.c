@@ -99,7 +99,8 @@ static enum status place_arena(struct plan *p, struct arena *scratch)
     for (int v = 1; v < values; v++)
         if (p->span[v].root != v)
             p->span[v].offset = p->span[p->span[v].root].offset + p->span[v].within;
-    for (int v = 1; v < values; v++) /* until now these were the bytes of the whole unit */
+    /* The offset of a root was that of its whole unit; now it becomes that of its own bytes. */
+    for (int v = 1; v < values; v++)
         if (p->span[v].root == v) p->span[v].offset += p->span[v].within;
     return ST_OK;
 }
@@ -220,7 +221,7 @@ enum status plan_feed(const struct plan *p, const char *input, const void *data,
 {
     value v = graph_find_leaf(p->graph, STORAGE_INPUT, input);
     BUG_IF(!v.i, "no input %s", input);
-    BUG_IF(type_bytes(graph_type(p->graph, v)) != bytes, "input %s of %lld bytes", input,
+    BUG_IF(type_bytes(graph_type(p->graph, v)) != bytes, "input %s does not have %lld bytes", input,
            (long long)bytes);
     return p->backend->memory.upload(p->context, plan_address(p, v), data, bytes);
 }

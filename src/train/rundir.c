@@ -81,7 +81,7 @@ enum status rundir_look(const char *dir, bool *ret_has_run)
     struct own_found f;
     TRY(own_check_links(dir, true));
     enum status st = own_look(dir, OWN_RUN, &scratch, &f);
-    const char *other = f.foreign ? f.foreign : f.unlike;
+    const char *other = f.foreign ? f.foreign : f.by_name;
     if (st == ST_OK && !f.recognized && other)
         st =
             fail(ST_USAGE,

@@ -20,8 +20,10 @@ struct memory_view {
     struct memory_tensors saved;
     struct memory_variant variant[MEMORY_VARIANTS];
     int variants;
-    int64_t limit, batch; /* bytes, 0: none; the largest batch that fits, 0: none does */
-    /* If it does not fit: the ranks with which it fits (fit_ranks), 0: none; bytes per rank. */
+    /* limit: bytes; 0: none. batch: the largest that fits in the limit; 0: none does. */
+    int64_t limit, batch;
+    /* If the training does not fit: with how many ranks it would (fit_ranks), 0: none; and the
+     * bytes of each. */
     int64_t ranks, of_rank;
     struct memory_run run;
     bool was_run;
@@ -42,7 +44,8 @@ void memory_plot_svg(const struct memory_view *v, struct markup *m, struct arena
 /* "MATMUL lm_head" */
 const char *memory_moment_words(const struct memory_view *v, const struct memory_moment *m,
                                 struct arena *a);
-/* "forward", "backward", "update"; for the other micro-batches "forward, 3 more". */
+/* "forward", "backward", "update"; the other micro-batches have "forward, 3 more" and "forward, the
+ * last". */
 const char *memory_phase_words(const struct memory_view *v, const struct memory_moment *m,
                                struct arena *a);
 

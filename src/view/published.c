@@ -21,15 +21,17 @@ void published_read(struct published *ret, struct arena *a)
     struct published_source *source = ARENA_NEW(a, struct published_source, n);
     for (int i = 0; i < n; i++) {
         json_t *s = json_array_get(list, (size_t)i);
-        BUG_IF(json_unpack(s, "{s:s, s:s, s:s, s:o}", "id", &source[i].id, "machine",
-                           &source[i].machine, "source", &source[i].source, "tokens_per_s",
-                           &source[i].tokens_per_s) != 0,
-               "configs/published/gpt2_124m.json: source %d", i);
+        BUG_IF(
+            json_unpack(s, "{s:s, s:s, s:s, s:o}", "id", &source[i].id, "machine",
+                        &source[i].machine, "source", &source[i].source, "tokens_per_s",
+                        &source[i].tokens_per_s) != 0,
+            "configs/published/gpt2_124m.json: source %d lacks a field or has one of another type",
+            i);
     }
     *ret = (struct published){source, n};
 }
 
-double published_tokens(const struct published_source *s, const char *rung)
+double published_rate(const struct published_source *s, const char *rung)
 {
     return json_number_value(json_object_get(s->tokens_per_s, rung));
 }
@@ -59,7 +61,7 @@ void published_set(const struct published *p, bool comparable, const char *rung,
                    int row, int first, struct arena *a)
 {
     for (int i = 0; i < p->sources; i++) {
-        double tokens = published_tokens(&p->source[i], rung);
+        double tokens = published_rate(&p->source[i], rung);
         if (!(tokens > 0)) continue;
         table_set_count(t, row, first + i, tokens, a);
         struct table_cell *cell = table_at(t, row, first + i);
@@ -76,7 +78,7 @@ const char *published_words(const struct published *p, bool comparable, struct a
                              p->source[i].source);
     return arena_printf(a, "%s.%s", words,
                         comparable ? ""
-                                   : " In parentheses, because this ladder does not measure GPT-2 "
-                                     "124M at T 1024 on a GPU: compare the ratios of rungs, not "
-                                     "speeds.");
+                                   : " These numbers are in parentheses, because this ladder does "
+                                     "not measure GPT-2 124M at T 1024 on a GPU: compare "
+                                     "the ratios of rungs, not speeds.");
 }

@@ -22,7 +22,7 @@ struct published {
 /* Reads the numbers for training GPT-2 124M. */
 void published_read(struct published *ret, struct arena *a);
 /* Tokens per second of a rung of the ladder; 0: not published. */
-double published_tokens(const struct published_source *s, const char *rung);
+double published_rate(const struct published_source *s, const char *rung);
 /* Whether a ladder of this configuration measures the published task: GPT-2 124M, T 1024, on a GPU.
  * The machine still differs. */
 bool published_comparable(const struct config *c, bool gpu);

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -81,6 +82,32 @@ static void test_links_are_not_followed(void **state)
     expect_refused(own_check_file(workdir_path("page.html"), OWN_PAGE), "is a symbolic link");
 }
 
+/* A report follows no link to a file that it reads. */
+static void test_links_in_a_run(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool read;
+    } all[] = {{"samples.txt", true}, {"log.jsonl", true}, {"plan.txt", false}, {"ckpt", false}};
+    char run[1024], link[1100];
+    put("run/config.conf", "# run ");
+    put("mine", "mine");
+    strcpy(run, workdir_path("run"));
+    for (int i = 0; i < COUNT_OF(all); i++) {
+        snprintf(link, sizeof link, "%s/%s", run, all[i].name);
+        assert_int_equal(own_check_links(run, true), ST_OK);
+        assert_int_equal(symlink("../mine", link), 0);
+        expect_refused(own_check_links(run, true), all[i].name);
+        enum status st = own_check_links(run, false);
+        if (all[i].read)
+            expect_refused(st, all[i].name);
+        else
+            assert_int_equal(st, ST_OK);
+        assert_int_equal(unlink(link), 0);
+    }
+}
+
 static void test_checkpoints(void **state)
 {
     (void)state;
@@ -113,7 +140,7 @@ static void test_a_run(void **state)
     put("run/config.conf", "learning = 1");
     struct own_found f = look(&a);
     assert_true(!f.recognized && !f.foreign);
-    assert_string_equal(f.unlike, "config.conf");
+    assert_string_equal(f.by_name, "config.conf");
     put("run/ckpt/000010/state.json", "{\"v\":1,\"iter\":10");
     assert_true(look(&a).recognized);
     put("run/notes", "mine");
@@ -150,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_set_with_nothing_foreign, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_links_are_not_followed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_links_in_a_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_checkpoints, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_file_is_replaced_by_one_of_its_kind, set_up,

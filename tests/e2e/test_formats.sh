@@ -14,9 +14,9 @@ expect 0 'e4m3x2.f32 saturates' "$STROBE" lab formats 464.5
 expect 0 'e5m2x2.f32 saturates' "$STROBE" lab formats 61440
 expect 0 '-0.9996' "$STROBE" lab formats 1e6
 expect 2 'found an empty word' "$STROBE" lab add 1 2 --dtype=
-expect 2 'heads x tokens, each at least 1 and with a product of at most 2^48, as in 1x4x512,' \
+expect 2 'heads x tokens; each number at least 1, their product at most 2^48), as in 1x4x512,' \
     "$STROBE" lab attention --size=0x1x2
-expect 2 'rows x columns, each at least 1 and with a product of at most 2^36, as in 8192x768,' \
+expect 2 'rows x columns; each number at least 1, their product at most 2^36), as in 8192x768,' \
     "$STROBE" lab layernorm --size=4096
 expect 0 'e5m2: underflow: 1e-7 becomes 0, because' "$STROBE" lab formats 1e-7
 expect 0 'fp16: subnormal: 2 of the 11 bits' "$STROBE" lab formats 1e-7

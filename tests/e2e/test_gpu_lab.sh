@@ -112,7 +112,7 @@ env EMU_KERNEL_US=3000 $STROBE lab copy --device=cuda --samples=1 --size=500 --s
 grep -q "<svg" bars.svg && grep -q vectorized bars.svg || fail "no picture"
 expect 2 'take the path of a file' $STROBE lab copy --device=cuda --save=
 expect 2 'as in 4096x4096' $STROBE lab transpose --device=cuda --size=512
-expect 2 'product of at most 2^36' $STROBE lab transpose --device=cpu \
+expect 2 'product at most 2^36' $STROBE lab transpose --device=cpu \
     --size=4294967296x4294967296
 expect 1 'in the second dimension' $STROBE lab transpose --device=cuda --warm --size=4300000x1
 $STROBE lab copy --device=cpu --show=bulk | grep -q cp.async.bulk || fail "--show of a GPU's rung"

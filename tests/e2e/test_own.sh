@@ -84,6 +84,11 @@ for c in "report run" "train run --init_from=resume --max_iters=12"; do
 done
 rm run/log.jsonl
 mv log run/log.jsonl
+mv run/samples.txt samples
+ln -s ../text run/samples.txt
+keeps run text -- 'run/samples.txt is a symbolic link' "$STROBE" report run
+rm run/samples.txt
+mv samples run/samples.txt
 
 # --- a file that the user names
 keeps text -- 'text already exists and is not a page' "$STROBE" report run --html=text

@@ -21,9 +21,9 @@ static void test_numbers(void **state)
     published_read(&p, &a);
     assert_int_equal(p.sources, 2);
     assert_string_equal(p.source[0].id, "a100");
-    assert_true(published_tokens(&p.source[0], "flash") == 170000);
-    assert_true(published_tokens(&p.source[1], "float32, slow") == 1600);
-    assert_true(published_tokens(&p.source[1], "full fusion") == 0);
+    assert_true(published_rate(&p.source[0], "flash") == 170000);
+    assert_true(published_rate(&p.source[1], "float32, slow") == 1600);
+    assert_true(published_rate(&p.source[1], "full fusion") == 0);
     const char *words = published_words(&p, true, &a);
     assert_non_null(strstr(words, "A100 by Karpathy's lecture"));
     assert_non_null(strstr(words, "; RTX 4060 Ti by "));

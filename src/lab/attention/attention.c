@@ -122,8 +122,8 @@ static void shape_rows(const struct lab_problem *p, struct kernel_shape *ret)
     enum { QUERIES = 8 };
     *ret = tiles(p, QUERIES, THREADS, min_i64(4 * QUERIES * p->n[2], INT32_MAX));
 }
-/* A block needs 10 KiB of shared memory in addition to the scores; it may have at most 227 KiB, on
- * most GPUs less. */
+/* At 6144 tokens a block needs 192 KiB of shared memory for scores and 10 KiB more. It may have at
+ * most 227 KiB, on most GPUs less. */
 static const char *rows_too_long(const struct lab_problem *p)
 {
     enum { TOKENS = 6144 };
@@ -148,8 +148,8 @@ static void shape_tensor_cores(const struct lab_problem *p, struct kernel_shape 
 }
 static void shape_wgmma(const struct lab_problem *p, struct kernel_shape *ret)
 {
-    enum { QUERIES = 128, THREADS_OF_ALL = 288, BARRIERS = 80 };
-    *ret = tiles(p, QUERIES, THREADS_OF_ALL, 5 * QUERIES * HEAD * 2 + BARRIERS);
+    enum { QUERIES = 128, BLOCK_THREADS = 288, BARRIERS = 80 };
+    *ret = tiles(p, QUERIES, BLOCK_THREADS, 5 * QUERIES * HEAD * 2 + BARRIERS);
 }
 /* A tensor map of the whole input, with boxes of 128 tokens of one head. */
 static int maps_wgmma(const struct lab_problem *p, struct lab_map *ret)
@@ -187,7 +187,7 @@ static double by_tiles(const struct lab_problem *p, double queries)
 /* For each pair of a query and a key: the first kernel reads 1/16 of a query and 1/16 of a key,
  * because the 16 x 16 pairs of a tile share them, and writes the score. The softmax reads the score
  * three times and writes it. In the last kernel two warps read the score, a sector each, and the 8
- * warps of a block read the value once for 16 queries. */
+ * warps of a block read half of the value each, for 16 queries. */
 static double moved_matrices(const struct lab_problem *p)
 {
     enum { SECTOR = 32, TILE = 16, WARPS = 8 };
@@ -227,19 +227,20 @@ static double moved_wgmma(const struct lab_problem *p)
 static const struct lab_rung gpu[] = {
     {"matrices", "attention/gpu/01_matrices.cu", .shape = shape_weighted, .scratch = matrices,
      .prologue = {{"attention_scores", shape_scores}, {"attention_softmax", shape_softmax}},
-     .moved = moved_matrices, .bound = "memory for the matrices, and loads of one element"},
+     .moved = moved_matrices,
+     .bound = "memory traffic of the matrices, and loads of a single element at a time"},
     {"rows", "attention/gpu/02_rows.cu", .shape = shape_rows, .refuses = rows_too_long,
      .moved = moved_rows, .bound = "shared memory: two reads for each multiplication",
      .no_gain =
          "the scores of long sequences fill shared memory, so few blocks run at once, and keys "
-         "and values are read for each 8 queries instead of 16"},
+         "and values are read once for every 8 queries instead of every 16"},
     {"online", "attention/gpu/03_online.cu", .shape = shape_online, .scratch = outputs,
      .moved = moved_online,
-     .bound = "shared memory, and the threads of too few blocks: one for each head",
+     .bound = "shared memory, and too few blocks, one for each head, to use all multiprocessors",
      .no_gain = "one block for each head leaves multiprocessors idle, and outputs go to memory and "
                 "back for each tile of keys"},
     {"queries", "attention/gpu/04_queries.cu", .shape = shape_queries, .moved = moved_queries,
-     .bound = "shared memory: a read for each two multiplications"},
+     .bound = "shared memory: one read for every two multiplications"},
     {"tensor cores", "attention/gpu/05_tensor_cores.cu", .shape = shape_tensor_cores, .arch = 80,
      .types = LAB_BF16, .moved = moved_fragments,
      .bound = "loads of a tile, for which all four warps wait"},
@@ -267,7 +268,7 @@ static int64_t one_block(const struct lab_problem *, int)
 {
     return TILES_BYTES;
 }
-static int64_t block_of_each(const struct lab_problem *, int threads)
+static int64_t block_of_each_thread(const struct lab_problem *, int threads)
 {
     return (int64_t)threads * TILES_BYTES;
 }
@@ -286,7 +287,7 @@ static const struct lab_rung cpu[] = {
      .bound = "loads of values: one for each multiplication of the second product",
      .no_gain = "values are read as often as before, and keys are transposed for each block"},
     {"threads", "attention/cpu/04_threads.c", .run = LAB_CPU(attention_threads),
-     .scratch = block_of_each, .bound = "the multipliers of all cores",
+     .scratch = block_of_each_thread, .bound = "the multipliers of all cores",
      .no_gain = "there is one thread, or other programs use the other cores"},
     {"Strobe's own", .variant = "*", .ceiling = true, .idea = "the kernel that training uses"},
     {0},

@@ -64,16 +64,19 @@ static void bulk(const struct lab_problem *p, struct kernel_shape *ret)
     *ret = (struct kernel_shape){{blocks, 1, 1}, {WARP, 1, 1}, STAGES * (BYTES + 8)};
 }
 
-#define BYTES_UNDER_WAY "latency: 4 bytes or less under way in each thread do not fill it"
-#define FULL            "memory was busy all the time before, so more bytes under way gain nothing"
+#define BYTES_UNDER_WAY \
+    "latency: with at most 4 bytes under way in each thread, memory is not busy all the time"
+#define FULL "memory was busy all the time before, so more bytes under way gain nothing"
 
 static const struct lab_rung gpu[] = {
     {"stride 32", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=32", .shape = strided,
      .moved = stride_32,
-     .bound = "what DRAM loses between rows that are far apart, and address translation"},
+     .bound =
+         "the time in which DRAM opens rows, as accesses are far apart, and address translation"},
     {"stride 8", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=8", .shape = strided,
      .moved = stride_8,
-     .bound = "what DRAM loses between rows that are far apart, and address translation"},
+     .bound =
+         "the time in which DRAM opens rows, as accesses are far apart, and address translation"},
     {"stride 2", "copy/gpu/01_strided.cu", .options = "-DSTRIDE=2", .shape = strided,
      .moved = stride_2, .bound = "partly written sectors, which L2 must read and merge"},
     {"misaligned", "copy/gpu/02_misaligned.cu", .shape = misaligned, .bound = BYTES_UNDER_WAY},
@@ -104,7 +107,7 @@ static const struct lab_rung cpu[] = {
     {"streaming", "copy/cpu/05_streaming.c", .run = LAB_CPU(copy_streaming), .bound = LATENCY,
      .no_gain = "the tensors fit in the caches, or the processor avoids the reads by itself"},
     {"threads", "copy/cpu/06_threads.c", .run = LAB_CPU(copy_threads),
-     .bound = "the memory bandwidth that other cores and programs use",
+     .bound = "competition for memory bandwidth, among the cores and with other programs",
      .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };

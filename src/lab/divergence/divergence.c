@@ -86,7 +86,8 @@ static const struct lab_rung cpu[] = {
     {"vectors", "divergence/cpu/04_vectors.c", .run = LAB_CPU(divergence_vectors),
      .moved = lab_read_first, .bound = "arithmetic, and the latency of memory for one core"},
     {"threads", "divergence/cpu/05_threads.c", .run = LAB_CPU(divergence_threads),
-     .moved = lab_read_first, .bound = "the memory bandwidth that other cores and programs use",
+     .moved = lab_read_first,
+     .bound = "competition for memory bandwidth, among the cores and with other programs",
      .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };

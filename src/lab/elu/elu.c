@@ -51,7 +51,8 @@ static double operators_read_first(const struct lab_problem *p)
 {
     return (double)p->n[0] * (12.0 * (double)dtype_size(p->dtype) + 3);
 }
-#define BYTES_UNDER_WAY "latency: 4 bytes or less under way in each thread do not fill it"
+#define BYTES_UNDER_WAY \
+    "latency: with at most 4 bytes under way in each thread, memory is not busy all the time"
 
 static const struct lab_rung gpu[] = {
     {"operators", "elu/gpu/01_operators.cu", .shape = resident, .scratch = intermediate,
@@ -83,7 +84,7 @@ static const struct lab_rung cpu[] = {
     {"streaming", "elu/cpu/04_streaming.c", .run = LAB_CPU(elu_streaming), .bound = CORE,
      .no_gain = "the exponentials are the limit, not the bytes that are written"},
     {"threads", "elu/cpu/05_threads.c", .run = LAB_CPU(elu_threads),
-     .bound = "the memory bandwidth that other cores and programs use",
+     .bound = "competition for memory bandwidth, among the cores and with other programs",
      .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };

@@ -64,7 +64,8 @@ static void threads(const struct lab_problem *p, struct kernel_shape *ret)
 
 #define OWN   "the kernel that training uses"
 #define MEANS "it also writes the mean and the deviation of each row, which its gradient reads"
-#define LOADS "loads of one element, for which the threads of a block wait in each pass"
+#define LOADS \
+    "loads of a single element at a time, for which the threads of a block wait in each pass"
 
 static const struct lab_rung gpu[] = {
     {"thread", "layernorm/gpu/01_thread.cu", .shape = threads,
@@ -101,7 +102,7 @@ static const struct lab_rung cpu[] = {
      .bound = "the memory that one core can keep busy",
      .no_gain = "one core waits for its loads, and streamed stores do not shorten that"},
     {"threads", "layernorm/cpu/05_threads.c", .run = LAB_CPU(layernorm_threads),
-     .bound = "the memory bandwidth that other cores and programs use",
+     .bound = "competition for memory bandwidth, among the cores and with other programs",
      .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {"Strobe's own", .variant = "*", .idea = OWN, .no_gain = MEANS},
     {0},

@@ -79,7 +79,7 @@ static const struct lab_rung cpu[] = {
     {"vectors", "reduce/cpu/04_vectors.c", .run = LAB_CPU(reduce_vectors), .bound = LATENCY,
      .no_gain = "memory was the limit before, not the additions"},
     {"threads", "reduce/cpu/05_threads.c", .run = LAB_CPU(reduce_threads),
-     .bound = "the memory bandwidth that other cores and programs use",
+     .bound = "competition for memory bandwidth, among the cores and with other programs",
      .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };

@@ -50,7 +50,8 @@ static double twice(const struct lab_problem *p)
     return bytes > L2_OF_PROCESSOR ? 1.5 * p->bytes : p->bytes;
 }
 
-#define LOADS "loads of one element, for which the threads of a block wait in each pass"
+#define LOADS \
+    "loads of a single element at a time, for which the threads of a block wait in each pass"
 
 static const struct lab_rung gpu[] = {
     {"three passes", "softmax/gpu/01_three_passes.cu", .shape = lab_block_rows,
@@ -67,7 +68,7 @@ static const struct lab_rung gpu[] = {
     {0},
 };
 
-static int64_t row_of_each(const struct lab_problem *p, int threads)
+static int64_t row_of_each_thread(const struct lab_problem *p, int threads)
 {
     return threads * round_up(p->n[1] * 4, 64);
 }
@@ -87,10 +88,12 @@ static const struct lab_rung cpu[] = {
     {"vectors", "softmax/cpu/03_vectors.c", .run = LAB_CPU(softmax_vectors),
      .moved = lab_read_first, .bound = "the exponentials, and the latency of memory for one core"},
     {"streaming", "softmax/cpu/04_streaming.c", .run = LAB_CPU(softmax_streaming),
-     .scratch = row_of_each, .bound = "the exponentials, and the latency of memory for one core",
+     .scratch = row_of_each_thread,
+     .bound = "the exponentials, and the latency of memory for one core",
      .no_gain = "the exponentials are the limit, not the bytes that are written"},
-    {"threads", "softmax/cpu/05_threads.c", .run = LAB_CPU(softmax_threads), .scratch = row_of_each,
-     .bound = "the memory bandwidth that other cores and programs use",
+    {"threads", "softmax/cpu/05_threads.c", .run = LAB_CPU(softmax_threads),
+     .scratch = row_of_each_thread,
+     .bound = "competition for memory bandwidth, among the cores and with other programs",
      .no_gain = "one core already used the whole memory bandwidth of this machine"},
     {0},
 };

@@ -10,10 +10,10 @@
  * transposed.
  *
  * If there are enough heads, each thread takes whole heads: every block is computed once, with 5
- * matmuls. Otherwise an item of work is either KEYS keys, with their dk and dv, or KEYS queries,
- * with their dq; every block is then computed twice, with 7 matmuls in all. Where query heads share
- * keys, one item processes these heads one after another and sums dk and dv over them. Each sum has
- * the same order in both cases, so the results are the same bit for bit. */
+ * matmuls. Otherwise an item of work is either ITEM_ROWS keys, with their dk and dv, or ITEM_ROWS
+ * queries, with their dq; every block is then computed twice, with 7 matmuls in all. Where query
+ * heads share keys, one item processes these heads one after another and sums dk and dv over them.
+ * Each sum has the same order in both cases, so the results are the same bit for bit. */
 #include "backend/cpu/bf16/keep_mask.h"
 #include "backend/cpu/bf16/pack.h"
 #include "backend/cpu/bf16/score_grad.h"
@@ -25,18 +25,19 @@
 
 #include <omp.h>
 
-/* A block has up to KEYS keys and QUERIES queries; a patch is 32 keys by PATCH tiles of queries. */
-enum { KEYS = 128, QUERIES = 128, PATCH = 4 };
+/* A block has up to KEYS keys and QUERIES queries; a patch is 32 keys by PATCH tiles of queries.
+ * ITEM_ROWS: keys or queries of an item, if several threads share a head. */
+enum { KEYS = 128, QUERIES = 128, PATCH = 4, ITEM_ROWS = KEYS };
 
 /* One thread's memory. */
 struct work {
-    /* All queries of the part, as tiles. */
+    /* All queries of the item, as tiles. */
     void *q_transposed, *q_paired, *dy_transposed, *dy_paired;
     float *lse, *delta; /* lse is multiplied by log2(e) */
     float *dq;          /* transposed */
     /* The keys of a block. */
     void *k_rows, *v_rows, *k_transposed;
-    /* Sums for the keys of a block; if heads share keys, for all keys of the part. */
+    /* Sums for the keys of a block; if heads share keys, for all keys of the item. */
     float *dk, *dv;
     /* Tiles of a block, keys by queries. */
     void *p, *ds, *ds_interleaved;
@@ -56,12 +57,13 @@ struct call {
 /* The work of one item: ranges of queries and keys, and `heads` query heads from bh on. If `keys`
  * is set, the item computes dk and dv, and the heads are all query heads that share the keys. If
  * `queries` is set, the item computes dq. q_first and k_first are multiples of 32. */
-struct part {
+struct item {
     int64_t bh, heads, q_first, q_last, k_first, k_last;
     bool keys, queries;
 };
 
-/* A block of a head: keys k0 ... k0+keys-1, queries q0 ... q0+queries-1, multiples of 32. */
+/* A block of a head: keys k0 ... k0+keys-1, queries q0 ... q0+queries-1. All four
+ * numbers are multiples of 32. */
 struct block {
     int64_t bh, k0, keys, q0, queries;
 };
@@ -109,8 +111,8 @@ static vf row_dots(const struct pack_source *a, const struct pack_source *b, int
     return reduce_rows(sum, false);
 }
 
-static struct pack_source part_of(const struct call *c, int which, int64_t bh, int64_t row,
-                                  int64_t last)
+static struct pack_source qkv_source(const struct call *c, int which, int64_t bh, int64_t row,
+                                     int64_t last)
 {
     return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), c->s.row_size,
                                 min_i64(last, c->s.T) - row, c->s.D};
@@ -119,19 +121,19 @@ static struct pack_source part_of(const struct call *c, int which, int64_t bh, i
 /* Rows are packed and unpacked PIECE at a time; between pieces the AMX unit is kept awake. */
 enum { PIECE = 64 };
 
-/* Packs PIECE queries of a part, from its row `row` on. */
-static void load_queries(const struct call *c, struct work *w, const struct part *part, int64_t bh,
+/* Packs PIECE queries of an item, from its row `row` on. */
+static void load_queries(const struct call *c, struct work *w, const struct item *item, int64_t bh,
                          int64_t row)
 {
     const struct heads *s = &c->s;
-    int64_t first = part->q_first + row, tile = row / TILE_K * tiles_of(s->D);
-    struct pack_source q = part_of(c, 0, bh, first, min_i64(first + PIECE, part->q_last));
+    int64_t first = item->q_first + row, tile = row / TILE_K * tiles_of(s->D);
+    struct pack_source q = qkv_source(c, 0, bh, first, min_i64(first + PIECE, item->q_last));
     struct pack_source dy = {c->dy + heads_row_at(s, bh, first), s->C, q.rows, s->D}, y = dy;
     y.at = c->y + heads_row_at(s, bh, first);
     VEC(pack_transposed)(tile_at(w->q_transposed, tile), &q);
     VEC(pack_transposed)(tile_at(w->dy_transposed, tile), &dy);
     VEC(tile_keep_awake)();
-    if (part->keys) {
+    if (item->keys) {
         VEC(pack_paired)(tile_at(w->q_paired, tile), &q);
         VEC(pack_paired)(tile_at(w->dy_paired, tile), &dy);
     }
@@ -145,16 +147,16 @@ static void load_queries(const struct call *c, struct work *w, const struct part
 }
 
 /* Packs PIECE keys from k0 + row on, of the block of keys that begins at k0. */
-static void load_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0,
+static void load_keys(const struct call *c, struct work *w, const struct item *item, int64_t k0,
                       int64_t row)
 {
     int64_t tile = row / TILE_K * tiles_of(c->s.D);
-    struct pack_source k = part_of(c, 1, part->bh, k0 + row, k0 + row + PIECE);
-    struct pack_source v = part_of(c, 2, part->bh, k0 + row, k0 + row + PIECE);
+    struct pack_source k = qkv_source(c, 1, item->bh, k0 + row, k0 + row + PIECE);
+    struct pack_source v = qkv_source(c, 2, item->bh, k0 + row, k0 + row + PIECE);
     VEC(pack_rows)(tile_at(w->k_rows, tile), &k);
     VEC(pack_rows)(tile_at(w->v_rows, tile), &v);
     VEC(tile_keep_awake)();
-    if (part->queries) VEC(pack_paired_transposed)(tile_at(w->k_transposed, tile), &k);
+    if (item->queries) VEC(pack_paired_transposed)(tile_at(w->k_transposed, tile), &k);
     VEC(tile_keep_awake)();
 }
 
@@ -175,12 +177,12 @@ static void make_mask(const struct call *c, struct work *w, const struct block *
 }
 
 /* Computes the scores and dp of a patch, then p' and ds. */
-static void one_patch(const struct call *c, struct work *w, const struct part *part,
+static void one_patch(const struct call *c, struct work *w, const struct item *item,
                       const struct block *b, const struct patch *at)
 {
     const struct heads *h = &c->s;
     int64_t d_steps = tiles_of(h->D) / 2, q_tiles = b->queries / TILE_SIDE;
-    int64_t q_at = (b->q0 - part->q_first) / TILE_SIDE + at->tile; /* tile of the part's queries */
+    int64_t q_at = (b->q0 - item->q_first) / TILE_SIDE + at->tile; /* tile of the item's queries */
     struct tile_matmul scores = {.rows = 2, .columns = at->tiles, .depth = d_steps};
     scores.a = tile_at(w->k_rows, at->key / TILE_SIDE * d_steps);
     scores.a_row_stride = d_steps, scores.a_k_stride = 1;
@@ -219,7 +221,7 @@ static void one_patch(const struct call *c, struct work *w, const struct part *p
 }
 
 /* Computes p' and ds of 32 keys of a block, for all queries of the block that see these keys. */
-static void one_group(const struct call *c, struct work *w, const struct part *part,
+static void one_group(const struct call *c, struct work *w, const struct item *item,
                       const struct block *b, int64_t key)
 {
     int64_t end = b->queries / TILE_SIDE;
@@ -227,48 +229,48 @@ static void one_group(const struct call *c, struct work *w, const struct part *p
     if (c->s.causal) at.tile = max_i64(0, b->k0 + key - b->q0) / TILE_SIDE;
     for (; at.tile < end; at.tile += PATCH) {
         at.tiles = min_i64(PATCH, end - at.tile);
-        one_patch(c, w, part, b, &at);
+        one_patch(c, w, item, b, &at);
     }
 }
 
 /* Offset in dk and dv of the sums for the keys from k0 + row on. */
-static int64_t keys_at(const struct call *c, const struct part *part, int64_t k0, int64_t row)
+static int64_t keys_at(const struct call *c, const struct item *item, int64_t k0, int64_t row)
 {
-    if (c->s.group > 1) row += k0 - part->k_first;
+    if (c->s.group > 1) row += k0 - item->k_first;
     return row / TILE_SIDE * tiles_of(c->s.D) * C_TILE_FLOATS;
 }
 
 /* Adds the sums over the block's queries to dv and dk of 32 keys. */
-static void add_to_keys(const struct call *c, struct work *w, const struct part *part,
+static void add_to_keys(const struct call *c, struct work *w, const struct item *item,
                         const struct block *b, int64_t row)
 {
     int64_t d_tiles = tiles_of(c->s.D), q_steps = b->queries / TILE_K;
     int64_t skipped = c->s.causal ? max_i64(0, b->k0 + row - b->q0) / TILE_K : 0;
-    int64_t first = c->s.causal ? max_i64(part->q_first, b->k0 + row) : part->q_first;
-    int64_t q_at = (b->q0 - part->q_first) / TILE_K + skipped;
+    int64_t first = c->s.causal ? max_i64(item->q_first, b->k0 + row) : item->q_first;
+    int64_t q_at = (b->q0 - item->q_first) / TILE_K + skipped;
     struct tile_matmul sum = {.rows = 2, .columns = d_tiles, .depth = q_steps - skipped};
     sum.a = tile_at(w->p, row / TILE_SIDE * q_steps + skipped);
     sum.a_row_stride = q_steps, sum.a_k_stride = 1;
     sum.b = tile_at(w->dy_paired, q_at * d_tiles);
     sum.b_column_stride = 1, sum.b_k_stride = d_tiles;
-    sum.c = w->dv + keys_at(c, part, b->k0, row);
+    sum.c = w->dv + keys_at(c, item, b->k0, row);
     sum.c_row_stride = d_tiles, sum.c_column_stride = 1;
-    sum.add = b->bh > part->bh || b->q0 + skipped * TILE_K > first;
+    sum.add = b->bh > item->bh || b->q0 + skipped * TILE_K > first;
     if (sum.depth <= 0) return;
     VEC(tile_matmul)(&sum);
     sum.a = tile_at(w->ds, row / TILE_SIDE * q_steps + skipped);
     sum.b = tile_at(w->q_paired, q_at * d_tiles);
-    sum.c = w->dk + keys_at(c, part, b->k0, row);
+    sum.c = w->dk + keys_at(c, item, b->k0, row);
     VEC(tile_matmul)(&sum);
 }
 
 /* Adds the sums over the block's keys to dq of all its queries; queries on the diagonal see fewer
  * keys. */
-static void add_to_queries(const struct call *c, struct work *w, const struct part *part,
+static void add_to_queries(const struct call *c, struct work *w, const struct item *item,
                            const struct block *b)
 {
     int64_t d_tiles = tiles_of(c->s.D), q_tiles = b->queries / TILE_SIDE, tiles;
-    int64_t all = tiles_of(min_i64(part->q_last, c->s.T) - part->q_first);
+    int64_t all = tiles_of(min_i64(item->q_last, c->s.T) - item->q_first);
     for (int64_t tile = 0; tile < q_tiles; tile += tiles) {
         int64_t seen = b->keys, past = b->q0 + tile * TILE_SIDE - b->k0;
         tiles = q_tiles - tile;
@@ -276,7 +278,7 @@ static void add_to_queries(const struct call *c, struct work *w, const struct pa
             seen = past + TILE_K;
             tiles = 2;
         }
-        int64_t q_at = (b->q0 - part->q_first) / TILE_SIDE + tile;
+        int64_t q_at = (b->q0 - item->q_first) / TILE_SIDE + tile;
         struct tile_matmul sum = {.rows = d_tiles, .columns = tiles, .depth = seen / TILE_K};
         sum.a = w->k_transposed, sum.a_row_stride = 1, sum.a_k_stride = d_tiles;
         sum.b = tile_at(w->ds_interleaved, tile), sum.b_column_stride = 1, sum.b_k_stride = q_tiles;
@@ -293,11 +295,11 @@ static struct pack_target gradient_of(const struct call *c, int which, int64_t b
                                 min_i64(last, c->s.T) - row, c->s.D};
 }
 
-static void write_keys(const struct call *c, struct work *w, const struct part *part, int64_t k0,
+static void write_keys(const struct call *c, struct work *w, const struct item *item, int64_t k0,
                        int64_t row)
 {
     const struct heads *s = &c->s;
-    int64_t bh = part->bh, at = keys_at(c, part, k0, row);
+    int64_t bh = item->bh, at = keys_at(c, item, k0, row);
     float keep = s->drop.threshold ? dropout_scale(s->drop.threshold) : 1.0f, factor[PIECE];
     struct pack_target dk = gradient_of(c, 1, bh, k0 + row, k0 + row + PIECE);
     struct pack_target dv = gradient_of(c, 2, bh, k0 + row, k0 + row + PIECE);
@@ -309,66 +311,68 @@ static void write_keys(const struct call *c, struct work *w, const struct part *
 }
 
 /* Writes the complete dq of the queries first ... end-1. */
-static void write_queries(const struct call *c, struct work *w, const struct part *part, int64_t bh,
+static void write_queries(const struct call *c, struct work *w, const struct item *item, int64_t bh,
                           int64_t first, int64_t end)
 {
-    int64_t d_tiles = tiles_of(min_i64(part->q_last, c->s.T) - part->q_first);
+    int64_t d_tiles = tiles_of(min_i64(item->q_last, c->s.T) - item->q_first);
     for (; first < min_i64(end, c->s.T); first += PIECE) {
         struct pack_target dq = gradient_of(c, 0, bh, first, min_i64(first + PIECE, end));
-        const float *from = w->dq + (first - part->q_first) / TILE_SIDE * C_TILE_FLOATS;
+        const float *from = w->dq + (first - item->q_first) / TILE_SIDE * C_TILE_FLOATS;
         VEC(unpack_transposed)(&dq, from, d_tiles, c->s.scale);
         VEC(tile_keep_awake)();
     }
 }
 
-/* Processes one block of keys with all queries of the part, in head bh, that see these keys. */
-static void run_keys(const struct call *c, struct work *w, const struct part *part, int64_t bh,
+/* Processes one block of keys with all queries of the item, in head bh, that see these keys. */
+static void run_keys(const struct call *c, struct work *w, const struct item *item, int64_t bh,
                      int64_t k0, int64_t keys)
 {
     const struct heads *s = &c->s;
-    int64_t q_end = (min_i64(part->q_last, s->T) + TILE_K - 1) / TILE_K * TILE_K;
+    int64_t q_end = (min_i64(item->q_last, s->T) + TILE_K - 1) / TILE_K * TILE_K;
     struct block b = {.bh = bh, .k0 = k0, .keys = keys};
-    for (int64_t row = 0; row < keys; row += PIECE) load_keys(c, w, part, k0, row);
-    b.q0 = s->causal ? max_i64(part->q_first, k0) : part->q_first;
+    for (int64_t row = 0; row < keys; row += PIECE) load_keys(c, w, item, k0, row);
+    b.q0 = s->causal ? max_i64(item->q_first, k0) : item->q_first;
     for (; b.q0 < q_end; b.q0 += QUERIES) {
         b.queries = min_i64(QUERIES, q_end - b.q0);
-        for (int64_t key = 0; key < keys; key += TILE_K) one_group(c, w, part, &b, key);
-        for (int64_t key = 0; part->keys && key < keys; key += TILE_K)
-            add_to_keys(c, w, part, &b, key);
-        if (part->queries) add_to_queries(c, w, part, &b);
+        for (int64_t key = 0; key < keys; key += TILE_K) one_group(c, w, item, &b, key);
+        for (int64_t key = 0; item->keys && key < keys; key += TILE_K)
+            add_to_keys(c, w, item, &b, key);
+        if (item->queries) add_to_queries(c, w, item, &b);
     }
-    bool last = bh == part->bh + part->heads - 1; /* dk and dv are complete */
-    for (int64_t row = 0; part->keys && last && row < keys; row += PIECE)
-        write_keys(c, w, part, k0, row);
-    if (part->queries && s->causal)
-        write_queries(c, w, part, bh, max_i64(part->q_first, k0), min_i64(part->q_last, k0 + KEYS));
+    bool last = bh == item->bh + item->heads - 1; /* dk and dv are complete */
+    for (int64_t row = 0; item->keys && last && row < keys; row += PIECE)
+        write_keys(c, w, item, k0, row);
+    if (item->queries && s->causal)
+        write_queries(c, w, item, bh, max_i64(item->q_first, k0), min_i64(item->q_last, k0 + KEYS));
 }
 
-static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
+static void run_head(const struct call *c, struct work *w, const struct item *item, int64_t bh)
 {
     const struct heads *s = &c->s;
-    int64_t rows = min_i64(part->q_last, s->T) - part->q_first;
-    int64_t k_end = (min_i64(part->k_last, s->T) + TILE_K - 1) / TILE_K * TILE_K;
-    if (s->causal) k_end = min_i64(k_end, part->q_first + tiles_of(rows) * TILE_SIDE);
-    for (int64_t row = 0; row < rows; row += PIECE) load_queries(c, w, part, bh, row);
-    for (int64_t k0 = part->k_first; k0 < k_end; k0 += KEYS)
-        run_keys(c, w, part, bh, k0, min_i64(KEYS, k_end - k0));
-    if (part->queries && !s->causal) write_queries(c, w, part, bh, part->q_first, part->q_last);
+    int64_t rows = min_i64(item->q_last, s->T) - item->q_first;
+    int64_t k_end = (min_i64(item->k_last, s->T) + TILE_K - 1) / TILE_K * TILE_K;
+    if (s->causal) k_end = min_i64(k_end, item->q_first + tiles_of(rows) * TILE_SIDE);
+    for (int64_t row = 0; row < rows; row += PIECE) load_queries(c, w, item, bh, row);
+    for (int64_t k0 = item->k_first; k0 < k_end; k0 += KEYS)
+        run_keys(c, w, item, bh, k0, min_i64(KEYS, k_end - k0));
+    if (item->queries && !s->causal) write_queries(c, w, item, bh, item->q_first, item->q_last);
 }
 
-static void run_part(const struct call *c, struct work *w, const struct part *part)
+static void run_item(const struct call *c, struct work *w, const struct item *item)
 {
-    for (int64_t i = 0; i < part->heads; i++) run_head(c, w, part, part->bh + i);
+    for (int64_t i = 0; i < item->heads; i++) run_head(c, w, item, item->bh + i);
 }
 
-/* Item i if heads are divided among threads: KEYS keys of all query heads that share them, or KEYS
- * queries of one head. The longest items come first. */
-static struct part shared_item(const struct heads *s, int64_t i)
+/* Item i if several threads share a head: ITEM_ROWS keys of all query heads that share them, or
+ * ITEM_ROWS queries of one head. The longest items come first. */
+static struct item shared_item(const struct heads *s, int64_t i)
 {
-    int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = ceil_div(s->T, KEYS);
-    int64_t at = i % items, first = i / items * KEYS, back = (tiles - 1) * KEYS - first;
-    if (at >= groups) return (struct part){at - groups, 1, back, back + KEYS, 0, s->T, false, true};
-    return (struct part){at * s->group, s->group, s->causal ? first : 0, s->T, first, first + KEYS,
+    int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = ceil_div(s->T, ITEM_ROWS);
+    int64_t at = i % items, first = i / items * ITEM_ROWS, back = (tiles - 1) * ITEM_ROWS - first;
+    if (at >= groups)
+        return (struct item){at - groups, 1, back, back + ITEM_ROWS, 0, s->T, false, true};
+    return (struct item){at * s->group, s->group, s->causal ? first : 0,
+                         s->T,          first,    first + ITEM_ROWS,
                          true,          false};
 }
 
@@ -378,7 +382,7 @@ static enum status run_attention_grad(const struct kernel_call *k)
     struct call c = {.s = heads_of(&k->in_type[1], k->attr), .dy = k->in[0], .qkv = k->in[1]};
     c.y = k->in[2], c.lse = k->in[3], c.dqkv = k->out[0];
     c.step = (uint32_t) * (const int32_t *)k->in[4];
-    int64_t groups = c.s.B * c.s.KV, tiles = ceil_div(c.s.T, KEYS), group = c.s.group;
+    int64_t groups = c.s.B * c.s.KV, tiles = ceil_div(c.s.T, ITEM_ROWS), group = c.s.group;
     bool whole = tiles == 1 || attention_whole_groups(groups, threads);
     int64_t items = whole ? groups : (groups + c.s.B * c.s.H) * tiles;
     attention_schedule(whole ? groups : 0, threads);
@@ -391,9 +395,9 @@ static enum status run_attention_grad(const struct kernel_call *k)
         VEC(tile_begin)();
 #pragma omp for schedule(runtime) nowait
         for (int64_t i = 0; i < items; i++) {
-            struct part part = {i * group, group, 0, c.s.T, 0, c.s.T, true, true};
-            if (!whole) part = shared_item(&c.s, i);
-            run_part(&c, &w, &part);
+            struct item item = {i * group, group, 0, c.s.T, 0, c.s.T, true, true};
+            if (!whole) item = shared_item(&c.s, i);
+            run_item(&c, &w, &item);
         }
         VEC(tile_end)();
         threads_end(begun);

@@ -4,8 +4,8 @@
 
 enum { PREFETCH_ROWS = 32 };
 
-/* Loads 32 columns from `column` on, of 16 rows from `row` on; elements outside the source are
- * zero. It prefetches later rows, which are too far apart for the hardware prefetcher. */
+/* Loads 32 columns from `column` on of the 16 rows from `row` on; elements outside the source are
+ * zero. For a whole block, prefetches later rows: the hardware does not, as rows are far apart. */
 INLINE void load_rows(__m512i x[16], const struct pack_source *s, int64_t row, int64_t column)
 {
     const bf16 *at = s->at + row * s->stride + column;
@@ -42,10 +42,10 @@ INLINE void transpose(__m512i x[16])
         }
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
-        y[j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0x88);          /* quarters 0 and 2 */
-        y[4 + j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0xdd);      /* 1 and 3 */
-        y[8 + j] = _mm512_shuffle_i32x4(x[8 + j], x[12 + j], 0x88); /* of rows 8 to 15 */
-        y[12 + j] = _mm512_shuffle_i32x4(x[8 + j], x[12 + j], 0xdd);
+        y[j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0x88);           /* rows 0-7: quarters 0, 2 */
+        y[4 + j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0xdd);       /* rows 0-7: quarters 1, 3 */
+        y[8 + j] = _mm512_shuffle_i32x4(x[8 + j], x[12 + j], 0x88);  /* rows 8-15: quarters 0, 2 */
+        y[12 + j] = _mm512_shuffle_i32x4(x[8 + j], x[12 + j], 0xdd); /* rows 8-15: quarters 1, 3 */
     }
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
@@ -150,8 +150,8 @@ void VEC(unpack_rows)(const struct pack_target *t, const float *from, const floa
     }
 }
 
-/* Writes columns 32d to 32d+31 of 16 rows of the target. `from` holds the transposed matrix in
- * tiles of fp32. */
+/* Writes columns 32d to 32d+31 of 16 rows of the target: those of pack_row_of in the block of 32
+ * rows around `row`. `from` holds the transposed matrix in tiles of fp32. */
 static void write_transposed(const struct pack_target *t, const float *from, int64_t tiles_across,
                              int64_t row, int64_t d, float factor)
 {

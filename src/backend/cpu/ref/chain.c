@@ -63,7 +63,7 @@ static double apply(const struct state *r, int k, int64_t i)
     case OP_DROPOUT:
         return a * keep_pointwise(&s->attr.drop, r->call->in[s->operand[1].index], i);
     default:
-        BUG_IF(!functions[s->op], "%s in a chain", op_def(s->op)->name);
+        BUG_IF(!functions[s->op], "%s cannot be part of a chain", op_def(s->op)->name);
         return functions[s->op](a, chain_operands(s->op) > 1 ? operand(r, k, 1, i)
                                                              : s->attr.constant.value);
     }

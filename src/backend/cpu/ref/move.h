@@ -13,12 +13,13 @@ static enum status run_fill(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* Offset in packed (B,T,(H+(P-1)*KV)*D) of row `row` of part p, (B,H,T,D). Part 0 has H packed
- * heads. Every other part has KV packed heads, and `group` of its H heads share one of them. */
+/* The offset, in the packed tensor (B,T,(H+(P-1)*KV)*D), of the row with index `row` of part p, a
+ * tensor (B,H,T,D). Part 0 has H packed heads. Every other part has KV packed heads, and `group` of
+ * its H heads share one of them. */
 static int64_t packed_row(const struct type *heads, int64_t group, int64_t parts, int64_t p,
                           int64_t row)
 {
-    int64_t H = heads->dim[1], T = heads->dim[2], D = heads->dim[3]; /* row counts (B,H,T) */
+    int64_t H = heads->dim[1], T = heads->dim[2], D = heads->dim[3];
     int64_t b = row / (H * T), h = row / T % H, t = row % T, KV = H / group;
     int64_t before = p ? H + (p - 1) * KV + h / group : h;
     return ((b * T + t) * (H + (parts - 1) * KV) + before) * D;
@@ -96,7 +97,7 @@ static enum status run_concat(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* positions (T) -> (T,D): cos and sin of position theta^(-2i/D) in columns 2i and 2i + 1 */
+/* positions (T) -> (T,D): column i (even) is the cosine of position theta^(-i/D), i + 1 its sine */
 static enum status run_rope_table(const struct kernel_call *c)
 {
     const int32_t *position = c->in[0];
@@ -121,8 +122,8 @@ static enum status run_rope(const struct kernel_call *c)
     double sign = c->attr->rope.back ? -1 : 1;
     for (int64_t row = 0; row < type_rows(&c->in_type[0]); row++, x += C, y += C) {
         for (int64_t i = 0; i < rotated; i += 2) {
-            const real *angle = table + row % T * D + i % D;
-            double cosine = (double)angle[0], sine = sign * (double)angle[1];
+            const real *cos_sin = table + row % T * D + i % D;
+            double cosine = (double)cos_sin[0], sine = sign * (double)cos_sin[1];
             double even = (double)x[i], odd = (double)x[i + 1];
             y[i] = (real)(cosine * even - sine * odd);
             y[i + 1] = (real)(sine * even + cosine * odd);
@@ -151,18 +152,20 @@ static int64_t scratch_embed_grad(const struct kernel *, const struct kernel_cal
            (int64_t)sizeof(int32_t);
 }
 
-/* [onto (V,C),] ids (...), dy (...,C) -> (V,C): row v is [onto's row v plus] the sum of the rows of
- * dy whose id is v. If dy has more rows than there are ids, the ids repeat. For each id, a list in
- * the scratch holds its positions, lowest first, so rows are summed in order and written once. */
+/* [addend (V,C),] ids (...), dy (...,C) -> (V,C): row v is [addend's row v plus] the sum of the
+ * rows of dy whose id is v. If dy has more rows than there are ids, the ids repeat. For each id, a
+ * list in the scratch holds its positions among the ids, lowest first. A row sums dy position by
+ * position, at each with its repetitions, and is written once. */
 static enum status run_embed_grad(const struct kernel_call *c)
 {
-    const bool adds = c->n_in == 3;
-    const real *onto = adds ? c->in[0] : NULL;
-    const int32_t *ids = c->in[adds];
-    const real *dy = c->in[adds + 1];
+    const bool has_addend = c->n_in == 3;
+    const real *addend = has_addend ? c->in[0] : NULL;
+    const int32_t *ids = c->in[has_addend];
+    const real *dy = c->in[has_addend + 1];
     real *out = c->out[0];
     int64_t V = c->out_type[0].dim[0], C = type_columns(&c->out_type[0]);
-    int64_t n = type_elements(&c->in_type[adds]), all = type_rows(&c->in_type[adds + 1]);
+    int64_t n = type_elements(&c->in_type[has_addend]),
+            all = type_rows(&c->in_type[has_addend + 1]);
     int32_t *first = c->scratch, *next = first + V;
     TRY(check_ids(ids, n, V));
     for (int64_t v = 0; v < V; v++) first[v] = -1;
@@ -172,7 +175,7 @@ static enum status run_embed_grad(const struct kernel_call *c)
     }
     for (int64_t v = 0; v < V; v++)
         for (int64_t j = 0; j < C; j++) {
-            double sum = onto ? (double)onto[v * C + j] : 0;
+            double sum = addend ? (double)addend[v * C + j] : 0;
             for (int32_t i = first[v]; i >= 0; i = next[i])
                 for (int64_t row = i; row < all; row += n) sum += (double)dy[row * C + j];
             out[v * C + j] = (real)sum;

@@ -164,7 +164,7 @@ static enum status cpu_sync(void *)
 
 static enum status cpu_event_record(void *ctx, int event)
 {
-    BUG_IF(event < 0 || event >= BACKEND_EVENTS, "event %d", event);
+    BUG_IF(event < 0 || event >= BACKEND_EVENTS, "there is no event %d", event);
     ((struct cpu_context *)ctx)->event_ns[event] = clock_ns();
     return ST_OK;
 }
@@ -177,8 +177,8 @@ static enum status cpu_event_wait(void *, int)
 static enum status cpu_event_elapsed(void *ctx, int from, int to, double *ret_ms)
 {
     const int64_t *event_ns = ((struct cpu_context *)ctx)->event_ns;
-    BUG_IF(from < 0 || from >= BACKEND_EVENTS || to < 0 || to >= BACKEND_EVENTS, "events %d, %d",
-           from, to);
+    BUG_IF(from < 0 || from >= BACKEND_EVENTS || to < 0 || to >= BACKEND_EVENTS,
+           "event %d or %d does not exist", from, to);
     *ret_ms = clock_ms(event_ns[from], event_ns[to]);
     return ST_OK;
 }

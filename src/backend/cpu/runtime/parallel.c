@@ -30,9 +30,9 @@ void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int6
     threads_joined();
 }
 
-int64_t part_count(int64_t n, int64_t min_items)
+int64_t part_count(int64_t n, int64_t part_items)
 {
-    int64_t parts = ceil_div(n, min_items);
+    int64_t parts = ceil_div(n, part_items);
     return parts < 1 ? 1 : min_i64(parts, MAX_PARTS);
 }
 

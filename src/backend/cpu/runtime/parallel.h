@@ -15,9 +15,10 @@ typedef void (*range_fn)(const struct kernel_call *c, int64_t first, int64_t las
 void parallel_ranges(const struct kernel_call *c, int64_t n, int64_t grain, int64_t weight,
                      range_fn fn);
 
-/* Reductions use a number of parts that does not depend on the number of threads, so that the
- * order of additions is fixed too. Part k of `parts` begins at item part_begin(n, parts, k). */
-int64_t part_count(int64_t n, int64_t min_items);
+/* A reduction is divided into a number of parts that does not depend on the number of threads, so
+ * the order of its additions does not either: as many parts of `part_items` items as n needs, at
+ * most 64. Part k of `parts` begins at item part_begin(n, parts, k). */
+int64_t part_count(int64_t n, int64_t part_items);
 int64_t part_begin(int64_t n, int64_t parts, int64_t k);
 
 #endif

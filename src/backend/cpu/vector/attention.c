@@ -50,31 +50,31 @@ static struct work *work_at(void *scratch, const struct heads *s, int thread)
 INLINE void probabilities(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q;
-    int64_t open = diagonal ? min_i64(keys, q + W) : keys; /* the remaining keys are masked */
+    int64_t seen = diagonal ? min_i64(keys, q + W) : keys;
     vf old = vf_load(w->max + q), max = old, other = old;
     if (diagonal)
-        for (int64_t k = q; k < open; k++) {
+        for (int64_t k = q; k < seen; k++) {
             vi masked = (vi){VEC_LANES} < (int32_t)(k - q);
             vf_store(p + k * TILE, vf_select(masked, vf_all(-INFINITY), vf_load(p + k * TILE)));
         }
     int64_t k = 0;
-    for (; k + 2 <= open; k += 2) {
+    for (; k + 2 <= seen; k += 2) {
         max = vf_max(max, vf_load(p + k * TILE));
         other = vf_max(other, vf_load(p + (k + 1) * TILE));
     }
-    if (k < open) max = vf_max(max, vf_load(p + k * TILE));
+    if (k < seen) max = vf_max(max, vf_load(p + k * TILE));
     max = vf_max(max, other);
 
     vf sum = {0};
     if (threshold) {
-        for (k = 0; k < open; k++) {
+        for (k = 0; k < seen; k++) {
             vf e = tile_exp2(vf_load(p + k * TILE) - max);
             sum += e;
             vi kept = tile_keep(&w->mask, k, q, threshold);
             vf_store(p + k * TILE, (vf)((vi)e & kept));
         }
     } else {
-        for (k = 0; k < open; k++) {
+        for (k = 0; k < seen; k++) {
             vf e = tile_exp2(vf_load(p + k * TILE) - max);
             sum += e;
             vf_store(p + k * TILE, e);

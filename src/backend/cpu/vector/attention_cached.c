@@ -63,8 +63,8 @@ static enum status run_attention_cached(const struct kernel_call *c)
     const float *qkv = c->in[1];
     int64_t T_max = c->in_type[0].dim[2], kv_columns = s.KV * s.D, at = *(const int32_t *)c->in[2];
     float *keys = c->out[0], *values = keys + s.B * T_max * kv_columns, *y = c->out[1];
-    BUG_IF(at < 0 || at >= T_max, "position %lld of a cache of %lld", (long long)at,
-           (long long)T_max);
+    BUG_IF(at < 0 || at >= T_max, "position %lld is not in a cache of %lld positions",
+           (long long)at, (long long)T_max);
     for (int64_t b = 0; b < s.B; b++) {
         const float *now = qkv + b * s.row_size + s.C;
         memcpy(keys + (b * T_max + at) * kv_columns, now, (size_t)kv_columns * sizeof(float));

@@ -17,7 +17,7 @@
 
 /* One thread's memory. */
 struct work {
-    float lse[TILE], delta[TILE]; /* of each query; lse is times log2(e) */
+    float lse[TILE], delta[TILE]; /* of each query; lse is multiplied by log2(e) */
     float p[TILE * TILE];         /* scores, then probabilities after dropout: [key][query] */
     float ds[TILE * TILE];        /* dp, then ds */
     struct tile_mask mask;
@@ -37,7 +37,7 @@ struct call {
 /* The work of one item: ranges of tiles of queries and of keys, and `heads` query heads from bh on.
  * If `keys` is set, the item computes dk and dv, and the heads are all query heads that share the
  * keys. If `queries` is set, the item computes dq. */
-struct part {
+struct item {
     int64_t bh, heads, q_first, q_last, k_first, k_last;
     bool keys, queries;
 };
@@ -90,9 +90,9 @@ static void load_queries(const struct call *c, struct work *w, int64_t bh, int64
 INLINE void score_gradients(struct work *w, int64_t keys, int64_t q, bool diagonal, int threshold)
 {
     float *p = w->p + q, *ds = w->ds + q;
-    int64_t open = diagonal ? min_i64(keys, q + W) : keys;
+    int64_t seen = diagonal ? min_i64(keys, q + W) : keys;
     vf lse = vf_load(w->lse + q), delta = vf_load(w->delta + q);
-    for (int64_t k = 0; k < open; k++) {
+    for (int64_t k = 0; k < seen; k++) {
         vf e = tile_exp2(vf_load(p + k * TILE) - lse), dp = vf_load(ds + k * TILE);
         if (diagonal && k > q) e = vf_select((vi){VEC_LANES} < (int32_t)(k - q), (vf){0}, e);
         vf dropped = e;
@@ -106,12 +106,12 @@ INLINE void score_gradients(struct work *w, int64_t keys, int64_t q, bool diagon
     }
 }
 
-static void one_tile(const struct call *c, struct work *w, const struct part *part, int64_t bh,
+static void one_tile(const struct call *c, struct work *w, const struct item *item, int64_t bh,
                      int64_t q_tile, int64_t k_tile)
 {
     const struct heads *s = &c->s;
     int64_t q0 = q_tile * TILE, k0 = k_tile * TILE, width = width_of(s);
-    int64_t q_rows = min_i64(TILE, s->T - q0), at = (k_tile - part->k_first) * TILE * width;
+    int64_t q_rows = min_i64(TILE, s->T - q0), at = (k_tile - item->k_first) * TILE * width;
     bool diagonal = s->causal && q_tile == k_tile;
     struct tile_source k = ACT(heads_part)(s, c->qkv, 1, bh, k0);
     struct tile_source v = ACT(heads_part)(s, c->qkv, 2, bh, k0);
@@ -130,18 +130,18 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     for (int64_t q = 0; q < q_rows; q += W)
         score_gradients(w, k.rows, q, diagonal, s->drop.threshold);
 
-    if (part->keys) {
+    if (item->keys) {
         struct tile_matmul sum = {.rows = k.rows, .vectors = width / W, .depth = q_rows};
         sum.a = w->p, sum.a_stride = TILE;
         sum.b = w->dy, sum.b_stride = width;
         sum.c = w->dv + at, sum.c_stride = width;
-        sum.add = bh > part->bh || q_tile > (s->causal ? k_tile : 0);
+        sum.add = bh > item->bh || q_tile > (s->causal ? k_tile : 0);
         sum.skip = diagonal ? SKIP_BEFORE : SKIP_NONE;
         VEC(tile_matmul)(&sum);
         sum.a = w->ds, sum.b = w->q, sum.c = w->dk + at;
         VEC(tile_matmul)(&sum);
     }
-    if (part->queries) {
+    if (item->queries) {
         struct tile_matmul sum = {.rows = q_rows, .vectors = width / W, .depth = k.rows};
         sum.a = w->ds, sum.a_stride = TILE, sum.across = true;
         sum.b = k_rows.at, sum.b_stride = k_rows.stride;
@@ -151,14 +151,14 @@ static void one_tile(const struct call *c, struct work *w, const struct part *pa
     }
 }
 
-static void run_head(const struct call *c, struct work *w, const struct part *part, int64_t bh)
+static void run_head(const struct call *c, struct work *w, const struct item *item, int64_t bh)
 {
     const struct heads *s = &c->s;
-    for (int64_t q = max_i64(part->q_first, s->causal ? part->k_first : 0); q < part->q_last; q++) {
+    for (int64_t q = max_i64(item->q_first, s->causal ? item->k_first : 0); q < item->q_last; q++) {
         load_queries(c, w, bh, q * TILE);
-        int64_t k_last = s->causal ? min_i64(part->k_last, q + 1) : part->k_last;
-        for (int64_t k = part->k_first; k < k_last; k++) one_tile(c, w, part, bh, q, k);
-        if (!part->queries) continue;
+        int64_t k_last = s->causal ? min_i64(item->k_last, q + 1) : item->k_last;
+        for (int64_t k = item->k_first; k < k_last; k++) one_tile(c, w, item, bh, q, k);
+        if (!item->queries) continue;
         float factor[TILE];
         for (int i = 0; i < TILE; i++) factor[i] = s->scale;
         struct tile_source to = ACT(heads_part)(s, c->dqkv, 0, bh, q * TILE);
@@ -166,29 +166,29 @@ static void run_head(const struct call *c, struct work *w, const struct part *pa
     }
 }
 
-static void run_part(const struct call *c, struct work *w, const struct part *part)
+static void run_item(const struct call *c, struct work *w, const struct item *item)
 {
     const struct heads *s = &c->s;
     struct tile_source to;
-    for (int64_t i = 0; i < part->heads; i++) run_head(c, w, part, part->bh + i);
-    for (int64_t k = part->k_first; part->keys && k < part->k_last; k++) {
-        int64_t at = (k - part->k_first) * TILE * width_of(s);
-        to = ACT(heads_part)(s, c->dqkv, 1, part->bh, k * TILE);
+    for (int64_t i = 0; i < item->heads; i++) run_head(c, w, item, item->bh + i);
+    for (int64_t k = item->k_first; item->keys && k < item->k_last; k++) {
+        int64_t at = (k - item->k_first) * TILE * width_of(s);
+        to = ACT(heads_part)(s, c->dqkv, 1, item->bh, k * TILE);
         ACT(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dk + at, NULL);
-        to = ACT(heads_part)(s, c->dqkv, 2, part->bh, k * TILE);
+        to = ACT(heads_part)(s, c->dqkv, 2, item->bh, k * TILE);
         ACT(tile_write)(c->dqkv + (to.at - c->dqkv), &to, w->dv + at, NULL);
     }
 }
 
-/* Item i if heads are divided among threads. The items with the most work come first; under a
+/* Item i if several threads share a head. The items with the most work come first; under a
  * causal mask these are the first tile of keys and the last tile of queries. */
-static struct part shared_item(const struct heads *s, int64_t i)
+static struct item shared_item(const struct heads *s, int64_t i)
 {
     int64_t groups = s->B * s->KV, items = groups + s->B * s->H, tiles = tiles_of(s);
     int64_t tile = i / items, at = i % items, back = tiles - 1 - tile;
     if (at < groups)
-        return (struct part){at * s->group, s->group, 0, tiles, tile, tile + 1, true, false};
-    return (struct part){at - groups, 1, back, back + 1, 0, tiles, false, true};
+        return (struct item){at * s->group, s->group, 0, tiles, tile, tile + 1, true, false};
+    return (struct item){at - groups, 1, back, back + 1, 0, tiles, false, true};
 }
 
 static enum status run_attention_grad(const struct kernel_call *k)
@@ -206,9 +206,9 @@ static enum status run_attention_grad(const struct kernel_call *k)
         int64_t begun = threads_begin();
 #pragma omp for schedule(runtime) nowait
         for (int64_t i = 0; i < items; i++) {
-            struct part part = {i * group, group, 0, tiles, 0, tiles, true, true};
-            if (!whole) part = shared_item(&c.s, i);
-            run_part(&c, w, &part);
+            struct item item = {i * group, group, 0, tiles, 0, tiles, true, true};
+            if (!whole) item = shared_item(&c.s, i);
+            run_item(&c, w, &item);
         }
         threads_end(begun);
     }

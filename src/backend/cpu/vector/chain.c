@@ -79,7 +79,7 @@ static void begin(struct state *r, const struct kernel_call *c)
     }
 }
 
-/* Expands input i if it is broadcast by rows or trailing dimensions: n elements from `first` on. */
+/* If input i has one element per row or only the trailing dimensions: expands n of its elements. */
 static void expand(struct state *r, int i, int64_t first, int64_t n)
 {
     const struct type *t = &r->call->in_type[i];

@@ -40,8 +40,8 @@ INLINE vf factors_of(const uint8_t *byte, int threshold, float scale)
     return (vf)((vi_bytes(byte) >= threshold) & (vi)vf_all(scale));
 }
 
-/* Both select lanes s and s + 1 of each 128 bits of two vectors a and b. LANES_OF arranges them as
- * a, b, a, b; PAIRS_OF as a, a, b, b. */
+/* LANES_OF and PAIRS_OF select lanes s and s + 1 of each 128 bits of two vectors a and b. LANES_OF
+ * arranges them as a, b, a, b; PAIRS_OF as a, a, b, b. */
 #define LANES_OF(lane, s) (((lane) & ~3) + ((lane)&3) / 2 + ((lane)&1) * W + (s))
 #define PAIRS_OF(lane, s) (((lane) & ~3) + ((lane)&1) + ((lane)&2) / 2 * W + (s))
 

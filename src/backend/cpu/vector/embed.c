@@ -5,7 +5,7 @@
 INLINE int64_t id_at(const void *ids, int64_t i, int64_t n)
 {
     int64_t id = ((const int32_t *)ids)[i];
-    BUG_IF(id < 0 || id >= n, "id %lld of %lld", (long long)id, (long long)n);
+    BUG_IF(id < 0 || id >= n, "id %lld is negative or not below %lld", (long long)id, (long long)n);
     return id;
 }
 
@@ -83,20 +83,20 @@ static enum status run_embed_sum(const struct kernel_call *c)
 static void embed_grad_columns(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t C = type_columns(&c->out_type[0]), V = type_rows(&c->out_type[0]);
-    const bool adds = c->n_in == 3;
-    const void *ids = c->in[adds];
-    int64_t rows = type_rows(&c->in_type[adds + 1]), n = last - first;
-    int64_t count = type_elements(&c->in_type[adds]);
-    const float *onto = adds ? (const float *)c->in[0] + first : NULL;
+    const bool has_addend = c->n_in == 3;
+    const void *ids = c->in[has_addend];
+    int64_t rows = type_rows(&c->in_type[has_addend + 1]), n = last - first;
+    int64_t count = type_elements(&c->in_type[has_addend]);
+    const float *addend = has_addend ? (const float *)c->in[0] + first : NULL;
     float *table = (float *)c->out[0] + first;
-    for (int64_t v = 0; v < V && onto != table; v++) {
-        if (adds)
-            memcpy(table + v * C, onto + v * C, (size_t)n * sizeof *table);
+    for (int64_t v = 0; v < V && addend != table; v++) {
+        if (has_addend)
+            memcpy(table + v * C, addend + v * C, (size_t)n * sizeof *table);
         else
             memset(table + v * C, 0, (size_t)n * sizeof *table);
     }
     for (int64_t r = 0; r < rows; r++) {
-        const act *dy = (const act *)c->in[adds + 1] + r * C + first;
+        const act *dy = (const act *)c->in[has_addend + 1] + r * C + first;
         float *sum = table + id_at(ids, r % count, V) * C;
         for (int64_t i = 0; i < n; i += W)
             store(sum + i, load(sum + i, n - i) + load_act(dy + i, n - i), n - i);

@@ -11,12 +11,12 @@ struct point {
     vf y, slope; /* gelu(x), gelu'(x) */
 };
 
-/* The polynomials are minimax (Remez), of the lowest degree whose error is below the rounding of
- * a result: 2e-7 in fp32, 1e-4 in bf16. */
+/* The polynomials are minimax (Remez), of the lowest degree whose relative error is at most 2e-7
+ * for fp32 and 1e-4 for bf16. */
 #if ACT_IS_BF16
-#define POLYNOMIAL(fp32, bf16) (bf16)
+#define BY_TYPE(fp32, bf16) (bf16)
 #else
-#define POLYNOMIAL(fp32, bf16) (fp32)
+#define BY_TYPE(fp32, bf16) (fp32)
 #endif
 
 /* 2^u for u from -252 to 126. */
@@ -24,7 +24,7 @@ INLINE vf power(vf u)
 {
     const float to_integer = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     vf n = (u + to_integer) - to_integer, r = u - n;
-    vf p = POLYNOMIAL(
+    vf p = BY_TYPE(
         ((((1.32764715e-3f * r + 9.67554137e-3f) * r + 5.55071328e-2f) * r + 0.240221197f) * r +
          0.693146967f) *
                 r +
@@ -35,16 +35,16 @@ INLINE vf power(vf u)
 
 INLINE vf inverse(vf a)
 {
-    return POLYNOMIAL(vf_reciprocal(a), vf_reciprocal_4(a));
+    return BY_TYPE(vf_reciprocal(a), vf_reciprocal_4(a));
 }
 
-INLINE struct point normal(vf x)
+INLINE struct point gelu_normal(vf x)
 {
     vf z = vf_min(vf_all(18.0f), vf_abs(x)); /* for |x| > 18, P is exactly 0 or 1 in floats */
     vf bell = power(-0.721347520f * z * z);
     /* q = P(-z) / bell is t times a polynomial of t. */
-    vf t = inverse(POLYNOMIAL(0.31f, 0.38f) * z + 1.0f);
-    vf q = POLYNOMIAL(
+    vf t = inverse(BY_TYPE(0.31f, 0.38f) * z + 1.0f);
+    vf q = BY_TYPE(
         ((((((0.0357725981f * t - 0.141343887f) * t + 0.154661803f) * t - 0.0145614533f) * t +
            0.109938557f) *
               t +
@@ -61,10 +61,10 @@ INLINE struct point normal(vf x)
     return (struct point){vf_max((vf){0}, x) - z * (q * bell), vf_by_sign(x, left, 1.0f - left)};
 }
 
-INLINE struct point logistic(vf x)
+INLINE struct point gelu_logistic(vf x)
 {
-    /* For |x| > 11, P is 0 or 1. The factor y of P is at least -11, because the product of a huge
-     * negative number and a tiny P is not near 0. */
+    /* For |x| > 11, P rounds to 0 or 1. y is limited to -11, too, because the product of a huge
+     * negative y and a P that is tiny, but not 0, is not near 0. */
     vf y = vf_max(vf_all(-11.0f), x);
     x = vf_min(vf_all(11.0f), y);
     vf square = x * x;
@@ -77,7 +77,7 @@ INLINE struct point logistic(vf x)
 
 INLINE struct point point_of(vf x, bool tanh)
 {
-    return tanh ? logistic(x) : normal(x);
+    return tanh ? gelu_logistic(x) : gelu_normal(x);
 }
 
 INLINE void gelu(const act *x, act *y, int64_t n, bool tanh)

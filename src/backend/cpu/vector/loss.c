@@ -12,8 +12,8 @@ INLINE const act *logits_row(const struct kernel_call *c, int64_t row)
 INLINE int64_t target_of(const struct kernel_call *c, int64_t row)
 {
     int64_t id = ((const int32_t *)c->in[1])[row];
-    BUG_IF(id < 0 || id >= c->attr->loss.vocab, "target %lld of %lld", (long long)id,
-           (long long)c->attr->loss.vocab);
+    BUG_IF(id < 0 || id >= c->attr->loss.vocab, "target %lld is negative or not below %lld",
+           (long long)id, (long long)c->attr->loss.vocab);
     return id;
 }
 

@@ -17,7 +17,7 @@ INLINE struct update update_of(const struct kernel_call *c, void *const *in)
         .clip = *(const float *)in[4],
         .decay = 1.0f - lr * (float)c->attr->adamw.weight_decay,
         .beta1 = (float)c->attr->adamw.beta1,
-        .rest1 = (float)(1.0 - c->attr->adamw.beta1), /* in double: 1 - 0.999f is inexact */
+        .rest1 = (float)(1.0 - c->attr->adamw.beta1), /* in double, because 0.999f is rounded */
         .beta2 = (float)c->attr->adamw.beta2,
         .rest2 = (float)(1.0 - c->attr->adamw.beta2),
         .step = lr / bias1,
@@ -94,12 +94,12 @@ INLINE void sgdm_run(const struct kernel_call *c, const float *gradient, uint16_
     }
 }
 
-/* Only the first decay_elements elements have weight decay. The inputs are the state, the copy if
- * there is one, the gradient, lr and clip. */
-INLINE void sgdm_of(const struct kernel_call *c, int64_t first, int64_t last, bool copies)
+/* Only the first decay_elements elements have weight decay. The inputs are the weights, the
+ * momentum, the bf16 copy if there is one, the gradient, lr and clip. */
+INLINE void sgdm_of(const struct kernel_call *c, int64_t first, int64_t last, bool has_copy)
 {
-    void *const *in = c->in + (copies ? 3 : 2);
-    uint16_t *copy = copies ? c->in[2] : NULL;
+    void *const *in = c->in + (has_copy ? 3 : 2);
+    uint16_t *copy = has_copy ? c->in[2] : NULL;
     struct momentum_update u = {.clip = *(const float *)in[2],
                                 .lr = *(const float *)in[1],
                                 .momentum = (float)c->attr->sgd.momentum,
@@ -124,7 +124,7 @@ static enum status run_sgdm(const struct kernel_call *c)
     return ST_OK;
 }
 
-/* --- the sum of squares: fp32 lanes over at most RUN numbers, then fp64 --- */
+/* --- the sum of squares: runs of up to RUN numbers in fp32 lanes; their sums add up in fp64 --- */
 
 enum { RUN = 4096 };
 

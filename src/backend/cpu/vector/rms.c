@@ -99,18 +99,18 @@ INLINE void grad_row(const struct grad_in *in, int64_t row, int64_t n, act *dx, 
     }
 }
 
-enum { MIN_ROWS = 16 }; /* a part has about this many rows or more */
+enum { PART_ROWS = 16 }; /* for part_count */
 
 static int64_t grad_scratch(const struct kernel *, const struct kernel_call *c)
 {
     const struct type *x = &c->in_type[0];
-    return part_count(type_rows(x), MIN_ROWS) * type_columns(x) * (int64_t)sizeof(float);
+    return part_count(type_rows(x), PART_ROWS) * type_columns(x) * (int64_t)sizeof(float);
 }
 
 static void grad_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]), rows = type_rows(&c->in_type[0]);
-    int64_t parts = part_count(rows, MIN_ROWS);
+    int64_t parts = part_count(rows, PART_ROWS);
     const struct grad_in in = grad_in(c);
     for (int64_t k = first; k < last; k++) {
         float *dw = (float *)c->scratch + k * n;
@@ -123,14 +123,14 @@ static void grad_range(const struct kernel_call *c, int64_t first, int64_t last)
 static void sum_parts_range(const struct kernel_call *c, int64_t first, int64_t last)
 {
     int64_t n = type_columns(&c->in_type[0]);
-    int64_t parts = part_count(type_rows(&c->in_type[0]), MIN_ROWS);
+    int64_t parts = part_count(type_rows(&c->in_type[0]), PART_ROWS);
     sum_parts(c->scratch, parts, n, c->out[1], first, last);
 }
 
 static enum status run_grad(const struct kernel_call *c)
 {
     int64_t n = type_columns(&c->in_type[0]), rows = type_rows(&c->in_type[0]);
-    int64_t parts = part_count(rows, MIN_ROWS);
+    int64_t parts = part_count(rows, PART_ROWS);
     parallel_ranges(c, parts, 1, 6 * n * (rows / parts), grad_range);
     parallel_ranges(c, n, 64, parts, sum_parts_range);
     return ST_OK;

@@ -1,4 +1,4 @@
-/* 04_threads.c - blocks of queries over the threads.
+/* 04_threads.c - the threads share the blocks of queries.
  *
  * Blocks of 64 queries do not depend on each other. With a causal mask, later blocks have more
  * keys, so each thread takes the next block when it has finished one (dynamic scheduling). */
@@ -12,9 +12,9 @@ RUNG(attention_threads)
     struct tiles *tiles = c->scratch;
 #pragma omp parallel for num_threads(c->threads) schedule(dynamic)
     for (int64_t i = 0; i < all; i++) {
-        struct head of = head_of(c, i / blocks);
+        struct head head = head_of(c, i / blocks);
         int64_t first = i % blocks * TILE;
-        attend(&tiles[omp_get_thread_num()], &of, first,
+        attend(&tiles[omp_get_thread_num()], &head, first,
                tokens - first < TILE ? tokens - first : TILE);
     }
 }

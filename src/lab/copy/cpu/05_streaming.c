@@ -1,4 +1,4 @@
-/* 05_streaming.c - stores that pass the caches by.
+/* 05_streaming.c - stores that bypass the caches.
  *
  * A normal store first reads the line that it writes to, because the processor does not know that
  * the rest of the line will be overwritten as well. So a copy reads two streams and writes one:

@@ -1,4 +1,4 @@
-/* 04_streaming.c - stores that pass the caches by.
+/* 04_streaming.c - stores that bypass the caches.
  *
  * A normal store reads the line first; a streaming store does not, so 8 bytes move for each element
  * instead of 12. This helps only if memory is the limit and not the arithmetic. */

@@ -1,4 +1,4 @@
-/* 04_streaming.c - stores that pass the caches by.
+/* 04_streaming.c - stores that bypass the caches.
  *
  * A normal store reads the line first if no cache has the line. The result of a row fills whole
  * lines that are not read soon, so streaming stores can write them: 8 bytes move per element

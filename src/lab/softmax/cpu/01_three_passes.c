@@ -2,8 +2,8 @@
  *
  * The largest element is subtracted before the exponential, so that nothing overflows; the sum
  * needs the largest element, and the result needs the sum: three passes. A row of 4 KiB stays in
- * L1, so the second and third pass do not access memory. The cost is expf: a function call of some
- * 20 instructions for each element. */
+ * L1, so only the first pass, which reads x, and the second, which first writes y, access memory.
+ * The cost is expf: a function call of some 20 instructions for each element. */
 #include "lab/cpu.h"
 
 RUNG(softmax_three_passes)

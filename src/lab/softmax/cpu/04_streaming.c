@@ -1,4 +1,4 @@
-/* 04_streaming.c - stores that pass the caches by.
+/* 04_streaming.c - stores that bypass the caches.
  *
  * The exponentials go to a buffer of one row, which stays in L1; only the result is written to
  * memory, by stores that do not read the line first. So 8 bytes move for each element instead of

@@ -8,19 +8,20 @@
 /* These constants have the same values in attention_hopper.cu. */
 enum { WARPGROUP = 128, OWN_ROWS = 64, BARRIERS_BYTES = 512 };
 
-/* `consumers` is the number of warpgroups with 64 rows each, `keys` the number of keys in a tile.
- * Shared memory holds `stages` tiles of keys, `v_stages` tiles of values and the queries or output
- * of `own_stages` items. With `turns`, warpgroups issue wgmma in turn. With `all`, items of equal
- * length are adjacent for all heads, not only for heads that fit into L2. */
+/* An item is 64 rows of queries of a head for each of the `consumers` warpgroups. A tile has `keys`
+ * keys. Shared memory holds `stages` tiles of keys, `v_stages` tiles of values and the queries or
+ * output of `own_stages` items. With `turns`, warpgroups issue wgmma in turn. With `across_heads`,
+ * items of equal length are adjacent for all heads, not only for heads that fit into L2. */
 struct tile {
     int consumers, keys, stages, v_stages, own_stages, turns;
-    bool all;
+    bool across_heads;
 };
 
 /* The tile of a call: the first row that covers its head size, dropout and length. Registers limit
  * the number of keys: they hold scores, weights, output and random numbers. Clocks per 128 x 128
- * pairs of query and key on an H200 at T 1024, 2048, 4096, 16384, causal, with `turns` and `all`:
- *            all                  turns, all           turns                neither
+ * pairs of query and key on an H200 at T 1024, 2048, 4096, 16384, causal, with `turns` and
+ * `across_heads`:
+ *            across_heads         both                 turns                neither
  *  32        1767 1530 1423 1325  1764 1519 1410 1316
  *  64        2256 1852 1688 1560  2254 1869 1733 1640  2293 1978 1779 1695  2272 1937 1714 1611
  *  64, drop  3736 3481 3390 3319  3716 3399 3259 3167
@@ -39,7 +40,7 @@ static struct tile tile_of(const struct kernel_call *c, const struct attention_s
         int64_t width, T; /* at most */
         bool drop;
         struct tile tile;
-    } all[] = {
+    } rows[] = {
         {32, INT64_MAX, false, {3, 128, 3, 3, 2, 1, true}},
         {64, INT64_MAX, false, {3, 128, 3, 3, 2, 0, true}},
         {64, INT64_MAX, true, {3, 64, 3, 3, 2, 1, true}},
@@ -56,11 +57,10 @@ static struct tile tile_of(const struct kernel_call *c, const struct attention_s
     };
     bool drop = c->attr->attention.drop.threshold > 0;
     int i = 0;
-    while (h->width > all[i].width || h->T > all[i].T || drop != all[i].drop) i++;
-    return all[i].tile;
+    while (h->width > rows[i].width || h->T > rows[i].T || drop != rows[i].drop) i++;
+    return rows[i].tile;
 }
 
-/* Shared memory: queries or output of the rows; stages of keys and of values; barriers. */
 static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
 {
     int64_t own = t->own_stages * t->consumers * OWN_ROWS,
@@ -103,7 +103,7 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
     arg_out(k, "lse", 1);
     arg_lengths(k, &h);
     arg_i32(k, "BH", h.B * h.H);
-    arg_i32(k, "heads_at_once", t.all ? h.B * h.H : attention_heads_at_once(c, &h));
+    arg_i32(k, "heads_at_once", t.across_heads ? h.B * h.H : attention_heads_at_once(c, &h));
     arg_f32(k, "scale", M_LOG2E / h.divisor);
     arg_dropout_bytes(k, drop);
     k->shared_bytes = (unsigned)tile_bytes(&h, &t);

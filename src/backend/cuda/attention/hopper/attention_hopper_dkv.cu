@@ -1,7 +1,7 @@
 /* attention_hopper_dkv.cu - attention backward for sm_90a, second kernel: dk and dv.
  *
- * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_dq.cu -> the columns of dqkv from C
- * on.
+ * dy (B,T,C), qkv (B,T,C+2*KV*D), stats from attention_hopper_dq.cu or, for WIDE heads,
+ * attention_hopper_sums.cu -> the columns of dqkv from C on.
  *     S^T = K Q^T, P^T = exp(S^T - lse), dP^T = V dY^T, dS^T = P^T (dP^T - delta),
  *     dV += P^T dY, dK += dS^T Q.
  * A warpgroup has 64 keys and walks over the queries that see them, first to last, for each of the
@@ -10,14 +10,16 @@
  *
  * Bound by tensor cores: 4 matmuls of 2 D clocks for 64 x 64 pairs. Reads and writes 8 D bytes a
  * row, and rereads queries for each item from L2. Constants: see attention_hopper_grad.cuh;
- * TILE_ROWS is 64; STAGES of Q and statistics; DY_STAGES of dY; ITEM_STAGES of K, V, later dK, dV.
+ * TILE_ROWS is 64. Shared memory has STAGES tiles of Q and statistics, DY_STAGES tiles of dY, and K
+ * and V of ITEM_STAGES items, which dK and dV later overwrite.
  *
  * PARTS (attention_heads.cuh): WIDE heads have a launch for dV and one for dK. Q and dY then have
  * separate rings, since S reads only Q and dP only dY. */
 #include "attention_hopper_keys.cuh"
 #include "attention_hopper_counter.cuh"
 static_assert(PARTS == DKV ? DY_STAGES == STAGES : !AHEAD && !(PARTS == DV && LATE), "");
-/* Between heads a warpgroup skips tiles while it still holds a stage and waits for the next. */
+/* Between heads a warpgroup waits for up to CONSUMERS - 1 tiles, which it skips, while it still
+ * holds the stages of AHEAD and LATE. */
 static_assert(STAGES > AHEAD + LATE + (GROUP > 1 && CAUSAL ? CONSUMERS - 1 : 0),
               "a warpgroup would wait for itself");
 
@@ -69,17 +71,17 @@ DEVICE void wait_for_number(u32 base, int round)
  * and V do not depend on that kernel. */
 DEVICE void produce_rows(u32 base, const sizes &s, const tensor_map *rows)
 {
-    ring<ITEM_STAGES> own = {0, 1};
+    ring<ITEM_STAGES> at = {0, 1};
     int KV = s.H / GROUP;
-    for (int round = 0;; round++, own.next()) {
-        mbarrier_wait(base + ITEM_FREE + 8 * own.stage, own.phase);
+    for (int round = 0;; round++, at.next()) {
+        mbarrier_wait(base + ITEM_FREE + 8 * at.stage, at.phase);
         int i = round ? next_item() : blockIdx.x;
         *number_of(base, round) = i;
-        mbarrier_arrive(base + NUMBER_FULL + 8 * own.stage);
+        mbarrier_arrive(base + NUMBER_FULL + 8 * at.stage);
         if (i >= s.items) break;
         item it = item_of(i, s.heads);
         int b = it.head / KV, kv = it.head - b * KV, first = it.rank * BLOCK;
-        u32 to = base + own.stage * ITEM_BYTES, full = base + ITEM_FULL + 8 * own.stage;
+        u32 to = base + at.stage * ITEM_BYTES, full = base + ITEM_FULL + 8 * at.stage;
         mbarrier_expect(full, ITEM_BYTES);
         for (int group = 0; group < CONSUMERS; group++, to += OWN_BYTES) {
             int mine = first + OWN * part_in_round(group, round);
@@ -131,7 +133,9 @@ DEVICE void produce_tiles(u32 base, const sizes &s, const tensor_map *rows, cons
 struct position {
     ring<STAGES> at;
     ring<DY_STAGES> dy; /* if PARTS != DKV: the stage of the next dY that is needed */
-    int tile, member, before; /* stage of the previous tile; -1 at the item's first tile */
+    /* member: of the GROUP query heads. before: the stage of the previous tile, if PARTS == DV of
+     * its dY; -1 at the item's first tile. */
+    int tile, member, before;
 };
 /* Starts S of the tile at a stage. */
 DEVICE void begin(scores &s, const keys &own, const ring<STAGES> &at)
@@ -359,7 +363,7 @@ DEVICE void consume(const sizes &s, int group, keys &own, const tensor_map *map,
             clear(dk);
             clear(dv);
             walk(dk, dv, own, p, GROUP * (s.tiles - own.first_tile));
-            named_barrier_sync(1 + group, WARPGROUP); /* K and V are read */
+            named_barrier_sync(1 + group, WARPGROUP); /* all have read K and V */
             if (PARTS != DV) keep_rows(own.k, dk, scale, own.thread);
             if (PARTS == DKV) keep_rows(own.v, dv, drop_scale, own.thread);
             if (PARTS == DV) keep_rows(own.k, dv, drop_scale, own.thread);

@@ -11,9 +11,10 @@
 /* These constants have the same values in the kernels. */
 enum { WARPGROUP = 128, OWN = 64, STATS = 64, ALIGN = 1024, BARRIERS = 512, SUMS_THREADS = 256 };
 
-/* The names are those of the kernels' constants; `others` is V_STAGES or DY_STAGES. */
+/* The constants of the kernels (attention_hopper_grad.cuh); `side_stages` is V_STAGES for dq, else
+ * DY_STAGES. */
 struct layout {
-    int consumers, tile, stages, others, item_stages, ahead, late;
+    int consumers, tile, stages, side_stages, item_stages, ahead, late;
 };
 
 /* What a launch computes; PARTS of attention_hopper_dkv.cu. */
@@ -21,28 +22,14 @@ enum part { DKV, DV, DK, DQ };
 enum { WIDE = 128 }; /* a larger head size has a launch each for dv and dk */
 
 /* The layout for a head size; NULL: none. Clocks per 128 x 128 pairs of query and key on an H200 at
- * T 1024 (12 heads of 64 or 6 of 128, batch 16) and 16384, for warpgroups x tile, ahead and late
- * (plain: neither). Both kernels together:
- *   64: 6023, 4943; 128: 10986, 8675; with fixed items for dk and dv, and without dq's separate
- *   barriers at 96 and 128: 6392, 5414; 11661, 9237
- * Each kernel, if warpgroups swap positions every round:
+ * T 1024 (12 heads of 64 or 6 of 128, batch 16) and 16384, for warpgroups x tile, `ahead` and
+ * `late` (plain: neither). Both kernels together: 64: 6023, 4943; 128: 10986, 8675. Each kernel:
  *   dq, 64:     3x64 ahead 2 2641, 1948; ahead 1 2695, 2104; ahead 1 late 2785, 2059
  *   dk dv, 64:  6 stages ahead late 3779, 3197; ahead 3842, 3485; 3 warpgroups plain 3768, 3427
  *   dq, 128:    ahead 1 late 5458, 3656; late 5699, 4083
  *   dk dv, 128: 2 stages plain 6463, 5512; 4 stages late 7035, 5683
- * If they do not swap, without dq's ahead 1 and with a different ahead for dk and dv:
- *   dq, 64:     3x64 ahead 2 2882, 2032; late 3062, 2219; plain 3214, 2469;
- *               3x96 plain 3123, 2415; 2x96 ahead 2 3330, 2264
- *   dk dv, 64:  4 stages late 4345, 3628; plain 4383, 3697
- *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2 5995, 4509; 3x64 plain 6897, 7573
- *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages, one of K, V late 7795, 6813, plain 7759, 6701
- *   both, 64, persistent blocks, items of all heads: 7206, 5998; a block per item: 8035, 5987
- * Heads of 16 and 32 use the layout of 64; 96 is not measured. Head sizes over 128, all launches
- * together, in microseconds at T 4096 and 1024 (batch 4, 8 heads, causal) on another H200:
- *   256: 1560, 146; dq late 1640, 152, then dk not late 1640, 152, dv with 2 stages of Q 1643, 152
- *   192: 1178, 109; dv with 3 stages of dY and one item 1184, 108, then dq ahead 1 with 2 stages
- *   1224, 112, late with 2 stages 1289, 116, not late 1194, 108; dk with 2 stages 1192, 110, not
- *   late 1189, 109 */
+ * Heads of 16 and 32 use the layout of 64; 96 is not measured. docs/log/gpu.md has the measurements
+ * of heads of 192 and 256, and what else was tried. */
 static const struct layout *layout_of(int64_t width, enum part part)
 {
     static const struct {
@@ -64,14 +51,14 @@ static const struct layout *layout_of(int64_t width, enum part part)
     return NULL;
 }
 
-/* Shared memory. dq: Q, dY and, up to WIDE, y of items; K and V of tiles. dk, dv: K and V (dv
- * alone: K) of items; Q, dY and statistics of tiles. */
-static unsigned shared_bytes(const struct layout *y, int64_t width, enum part part)
+/* Shared memory. For dq, items need Q, dY and, up to WIDE, y; tiles need K and V. For dk and dv,
+ * items need K and V, for dv alone only K; tiles need Q, dY and statistics. */
+static unsigned shared_bytes(const struct layout *layout, int64_t width, enum part part)
 {
     int kinds = part == DV ? 1 : part == DQ && width <= WIDE ? 3 : 2;
-    int64_t row = 2 * width, items = y->item_stages * kinds * y->consumers * OWN * row;
-    int64_t tiles = (y->stages + y->others) * y->tile * row;
-    int64_t stats = part == DQ ? 0 : y->stages * 2 * STATS * 4;
+    int64_t row = 2 * width, items = layout->item_stages * kinds * layout->consumers * OWN * row;
+    int64_t tiles = (layout->stages + layout->side_stages) * layout->tile * row;
+    int64_t stats = part == DQ ? 0 : layout->stages * 2 * STATS * 4;
     return (unsigned)(ALIGN + items + tiles + stats + BARRIERS);
 }
 
@@ -103,25 +90,25 @@ static struct cuda_launch *add_launch(struct cuda_launches *l, const struct kern
                                       enum part part)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    const struct layout *y = layout_of(s.width, part);
+    const struct layout *layout = layout_of(s.width, part);
     int64_t processors = cuda_device_of(c)->processors;
     struct cuda_launch *k =
         launch_add(l, part == DQ ? "attention_hopper_dq.cu" : "attention_hopper_dkv.cu",
                    part == DQ ? "attention_hopper_dq" : "attention_hopper_dkv",
-                   min_i64(items_of(&s, part), processors), WARPGROUP * (y->consumers + 1));
-    /* With LATE in this case, a warpgroup would wait between heads for the stage that its own last
-     * dK still reads. */
-    bool late = y->late && !(part == DK && s.H > s.KV && y->stages < 3);
+                   min_i64(items_of(&s, part), processors), WARPGROUP * (layout->consumers + 1));
+    /* If query heads share keys and Q has fewer than 3 stages, LATE would make a warpgroup wait
+     * between heads for the stage that its own last dK still reads. */
+    bool late = layout->late && !(part == DK && s.H > s.KV && layout->stages < 3);
     k->arch = 90;
-    k->shared_bytes = shared_bytes(y, s.width, part);
+    k->shared_bytes = shared_bytes(layout, s.width, part);
     launch_define(k, "HEAD_SIZE", s.width);
     attention_define(k, c, &s);
-    launch_define(k, "CONSUMERS", y->consumers);
-    launch_define(k, "TILE_ROWS", y->tile);
-    launch_define(k, "STAGES", y->stages);
-    launch_define(k, part == DQ ? "V_STAGES" : "DY_STAGES", y->others);
-    launch_define(k, "ITEM_STAGES", y->item_stages);
-    launch_define(k, "AHEAD", y->ahead);
+    launch_define(k, "CONSUMERS", layout->consumers);
+    launch_define(k, "TILE_ROWS", layout->tile);
+    launch_define(k, "STAGES", layout->stages);
+    launch_define(k, part == DQ ? "V_STAGES" : "DY_STAGES", layout->side_stages);
+    launch_define(k, "ITEM_STAGES", layout->item_stages);
+    launch_define(k, "AHEAD", layout->ahead);
     launch_define(k, "LATE", late);
     if (part != DQ) launch_define(k, "PARTS", part);
     return k;
@@ -208,11 +195,11 @@ static void launches(const struct kernel_call *c, struct cuda_launches *l)
  *   64, 5 stages: 7536, 5901, 5115, 4641
  *   128:          13630 (10986), 9947 (9526), 8334 (8876), 7224 (8675) */
 struct sums_layout {
-    /* Constants of the kernel; `pairs` is the number of tiles of a pair. */
-    int head, stages, item_stages, pairs;
+    /* Constants of the kernel; the kernel processes `tiles_together` tiles, 1 or 2, at a time. */
+    int head, stages, item_stages, tiles_together;
     /* Items of a head that run concurrently and share the head's rows and sums in L2. */
-    int ranks;
-    int64_t T; /* the variant is faster than wgmma from this length on, causal */
+    int concurrent_items;
+    int64_t T; /* from this length on the variant is faster than wgmma, with a causal mask */
 };
 static const struct sums_layout *sums_layout_of(int64_t width)
 {
@@ -226,12 +213,13 @@ static const struct sums_layout *sums_layout_of(int64_t width)
 }
 /* Shared memory: K and V of items; Q, dY and statistics of tiles; dS of two tiles; dq of two
  * warpgroups. */
-static unsigned sums_shared_bytes(const struct sums_layout *y)
+static unsigned sums_shared_bytes(const struct sums_layout *layout)
 {
     enum { BLOCK = 2 * OWN, SUMS_BARRIERS = 512 };
-    int row = 2 * y->head, item = 2 * BLOCK * row, stage = 2 * OWN * row + 2 * STATS * 4;
+    int row = 2 * layout->head, item = 2 * BLOCK * row, stage = 2 * OWN * row + 2 * STATS * 4;
     int ds = 2 * 2 * BLOCK * OWN, dq = 2 * 4 * OWN * OWN;
-    return (unsigned)(ALIGN + y->item_stages * item + y->stages * stage + ds + dq + SUMS_BARRIERS);
+    return (unsigned)(ALIGN + layout->item_stages * item + layout->stages * stage + ds + dq +
+                      SUMS_BARRIERS);
 }
 /* The kernel has no dropout: no registers are left for its random numbers. */
 static bool fits_sums(const struct kernel_call *c)
@@ -253,7 +241,7 @@ static bool fits_sums_short(const struct kernel_call *c)
 }
 
 static struct cuda_launch *add_all(struct cuda_launches *l, const struct kernel_call *c,
-                                   const struct sums_layout *y, int64_t items)
+                                   const struct sums_layout *layout, int64_t items)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
     int64_t processors = cuda_device_of(c)->processors;
@@ -261,22 +249,23 @@ static struct cuda_launch *add_all(struct cuda_launches *l, const struct kernel_
                                        items < processors ? items : processors, 3 * WARPGROUP);
     k->arch = 90;
     k->dependent = true;
-    k->shared_bytes = sums_shared_bytes(y);
+    k->shared_bytes = sums_shared_bytes(layout);
     launch_define(k, "HEAD_SIZE", s.width);
     launch_define(k, "GROUP", s.H / s.KV);
     launch_define(k, "CAUSAL", c->attr->attention.causal);
-    launch_define(k, "STAGES", y->stages);
-    launch_define(k, "ITEM_STAGES", y->item_stages);
+    launch_define(k, "STAGES", layout->stages);
+    launch_define(k, "ITEM_STAGES", layout->item_stages);
     return k;
 }
 
 static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
 {
     struct attention_shape s = attention_shape_of(c, QKV);
-    const struct sums_layout *y = sums_layout_of(s.width);
-    int64_t tiles = ceil_div(s.T, OWN * y->pairs) * y->pairs, blocks = s.B * s.H * tiles;
+    const struct sums_layout *layout = sums_layout_of(s.width);
+    int64_t tiles = ceil_div(s.T, OWN * layout->tiles_together) * layout->tiles_together,
+            blocks = s.B * s.H * tiles;
     int64_t heads = s.B * s.KV, items = heads * ceil_div(s.T, 2 * OWN);
-    int64_t section = ceil_div(cuda_device_of(c)->processors, y->ranks);
+    int64_t section = ceil_div(cuda_device_of(c)->processors, layout->concurrent_items);
     int64_t stats = launch_scratch(l, blocks * 2 * STATS * 4);
     int64_t dq = launch_scratch(l, blocks * OWN * s.width * 4);
     int64_t counter = launch_scratch(l, 4), all = s.H + 2 * s.KV;
@@ -286,7 +275,7 @@ static void launches_sums(const struct kernel_call *c, struct cuda_launches *l)
     double scale = 1 / s.divisor;
 
     add_statistics(l, &s, tiles, stats, dq, counter);
-    struct cuda_launch *k = add_all(l, c, y, items);
+    struct cuda_launch *k = add_all(l, c, layout, items);
     arg_tensor_map(k, "rows", ARG_IN, QKV, &packed);
     arg_tensor_map(k, "dy", ARG_IN, DY, &plain);
     arg_tensor_map(k, "dqkv", ARG_OUT, 0, &packed);
