@@ -69,8 +69,8 @@ static enum status fail_unknown(const char *key, int64_t length)
                 (int)length, key);
 }
 
-/* If `text` is a key of the same kind as `f` (lr_decay_iters = max_iters), returns the value of
- * that key; else returns `text`. */
+/* If `text` is a key of the same kind as `f` that has a number (lr_decay_iters = max_iters), returns
+ * the value of that key; else returns `text`. */
 static const char *value_of_key(const struct field *f, const struct config *c, const char *text,
                                 struct arena *a)
 {
@@ -79,7 +79,7 @@ static const char *value_of_key(const struct field *f, const struct config *c, c
     if (!other || other->kind != f->kind || (f->kind != FIELD_INT && f->kind != FIELD_REAL))
         return text;
     field_print(other, c, &s);
-    text = arena_strdup(a, str_text(&s));
+    if (strcmp(str_text(&s), "auto") != 0) text = arena_strdup(a, str_text(&s));
     str_release(&s);
     return text;
 }
@@ -95,7 +95,11 @@ static enum status key_set(struct config *c, const char *key, int64_t key_length
     const char *taken = text;
     TRY(unquote(f ? f->key : arena_printf(a, "%.*s", (int)key_length, key), text, is_override));
     TRY(nanogpt_translate(key, key_length, &taken));
-    return f ? field_set(f, c, value_of_key(f, c, taken, a), a) : ST_OK;
+    /* As in nanoGPT, only a file has expressions; on the command line the order of words counts for
+     * nothing. */
+    bool quoted = *value == '"' || *value == '\'';
+    if (f && !is_override && !quoted) taken = value_of_key(f, c, taken, a);
+    return f ? field_set(f, c, taken, a) : ST_OK;
 }
 
 void config_init(struct config *c)
@@ -216,12 +220,22 @@ static enum status read_key(struct reader *r, const char *key, int64_t length, c
     return ST_OK;
 }
 
+/* In nanoGPT's files, for names of runs: `import time`. */
+static bool is_import(const char *line)
+{
+    static const char import[] = "import time";
+    if (strncmp(line, import, sizeof import - 1) != 0) return false;
+    line += sizeof import - 1;
+    while (isspace((unsigned char)*line)) line++;
+    return !*line || *line == '#';
+}
+
 static enum status read_line(struct reader *r, char *line)
 {
     char *key = line;
     while (isspace((unsigned char)*key)) key++;
     if (!*key || *key == '#') return ST_OK;
-    if (!strcmp(key, "import time")) return ST_OK; /* in nanoGPT's files, for run names */
+    if (is_import(key)) return ST_OK;
     char *equals = strchr(key, '=');
     char *end = equals;
     while (end && end > key && isspace((unsigned char)end[-1])) end--;
