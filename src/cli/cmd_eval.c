@@ -149,11 +149,11 @@ enum { PLACES = 5 };
 #define COLUMNS(X) \
     X("model", "model", "run, checkpoint or model of another program", TEXT, model) \
     X("parameters", "parameters", "without those of positions", COUNT, f, (double)f->parameters) \
-    X("dtype", "dtype", "in which the losses were computed", TEXT, f ? f->dtype : "") \
     X("train_loss", "train loss", "mean over the batches of the training split", NUMBER, f, PLACES, f->loss[SPLIT_TRAIN]) \
     X("val_loss", "val loss", "mean over the batches of the validation split", NUMBER, f, PLACES, f->loss[SPLIT_VAL]) \
     X("val_perplexity", "perplexity", "e to the power of the validation loss", NUMBER, f, PLACES, exp(f->loss[SPLIT_VAL])) \
     X("val_bits_per_byte", "bits/byte", "of the validation split", NUMBER, f, PLACES, f->bits_per_byte[SPLIT_VAL]) \
+    X("dtype", "dtype", "in which the losses were computed", TEXT, f ? f->dtype : "") \
     X("published_val_loss", "nanoGPT's", "validation loss on OpenWebText that nanoGPT published", NUMBER, true, 3, published)
 /* clang-format on */
 static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
@@ -225,6 +225,7 @@ static enum status eval_several(int argc, char *const *argv, bool best, bool jso
         if (!run_word_path(argv[i])) continue;
         log_info("%s (%d of %d)", argv[i], row + 1, rows);
         st = measure(argc, argv, argv[i], best, &f, &own);
+        if (st == ST_OK) f.dtype = arena_strdup(a, f.dtype);
         set_row((struct table_row){&t, row, 0, a}, argv[i], st == ST_OK ? &f : NULL, published);
         if (st == ST_OK) measured++;
         if (st != ST_OK && st != ST_INTERRUPTED) log_warning("%s", fail_message());
