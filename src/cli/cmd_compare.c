@@ -54,7 +54,7 @@ static enum status check_variant(struct comparing *c, int i, struct arena *a)
     return ST_OK;
 }
 
-/* One number of threads for all variants, whether they take turns or not: that of the runs which are
+/* One number of threads for all variants, whether they take turns or not: that of runs which are
  * continued, else as many as a training would use now. */
 static void fix_threads(struct comparing *c)
 {

@@ -261,9 +261,9 @@ static enum status needs_mpirun(const struct request *r, const struct config *c,
                              : fail(ST_UNSUPPORTED, "ranks_by=mpi: mpirun is not in PATH");
 }
 
-/* The number of threads is part of the record of a run on a CPU, because it decides the last bits of
- * sums: a run that is continued keeps it. Not so where ranks share processors otherwise than before,
- * or on several machines. Variants in turns would take each other for other programs. */
+/* The number of threads is part of the record of a run on a CPU, because it decides the last bits
+ * of sums: a run that is continued keeps it. Not so if the number of ranks changes, or with ranks
+ * on several machines. Variants in turns would take each other for other programs. */
 static void set_threads(const struct request *r, struct config *c, const struct config *before)
 {
     struct device d;

@@ -69,8 +69,8 @@ static enum status fail_unknown(const char *key, int64_t length)
                 (int)length, key);
 }
 
-/* If `text` is a key of the same kind as `f` that has a number (lr_decay_iters = max_iters), returns
- * the value of that key; else returns `text`. */
+/* If `text` is a key of the same kind as `f` that has a number (lr_decay_iters = max_iters),
+ * returns the value of that key; else returns `text`. */
 static const char *value_of_key(const struct field *f, const struct config *c, const char *text,
                                 struct arena *a)
 {

@@ -119,10 +119,10 @@ const struct machine_copy *machine_copy_large(const struct machine *m);
 /* The fastest copy of any size. */
 const struct machine_copy *machine_copy_fastest(const struct machine *m);
 
-/* Sets dtype, replay and pad_vocab if they are auto (config_choose). `before` is the configuration of
- * the run that is continued, or NULL. `say`: for a new run, prints one line with the features that
- * were enabled. Limits the instruction sets to plan.isa. Call it when the number of threads is set:
- * the record of a CPU is that of plan.threads or else of the threads in use. */
+/* Sets dtype, replay and pad_vocab if they are auto (config_choose). `before` is the configuration
+ * of the run that is continued, or NULL. `say`: for a new run, prints one line with the features
+ * that were enabled. Limits the instruction sets to plan.isa. The record of a CPU is that of
+ * plan.threads or else of the threads in use. */
 enum status machine_choose(struct config *c, const struct config *before, bool say,
                            struct arena *a);
 

@@ -22,8 +22,8 @@ static void choose(const char *const *words, const struct config_chooser *by, co
     assert_string_equal(config_value_text(&c, "pad_vocab", &arena), pad_vocab);
 }
 
-/* What the user sets stays, and so do the type and the padding that a run began with, if it has been
- * decided; replay follows the device. */
+/* What the user sets stays, and so do the type and the padding that a run began with, if they have
+ * been decided; replay follows the device. */
 static void test_choices(void **state)
 {
     (void)state;
