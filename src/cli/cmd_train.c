@@ -63,21 +63,28 @@ static void name_run(struct request *r, const char *run, struct arena *a)
  * --dataset=NAME, which trains the model that the defaults describe. */
 static enum status go_without_config(struct request *r, struct arena *a)
 {
+    struct config c;
     const char *origin = value_of(r, "init_from"), *out_dir = value_of(r, "out_dir");
     r->defaults = value_of(r, "dataset") != NULL;
     if (!origin || !strcmp(origin, INIT_SCRATCH)) return ST_OK;
+    config_init(&c);
     bool resumes = !strcmp(origin, INIT_RESUME);
-    if (!resumes && !file_exists(arena_printf(a, "%s/config.conf", origin))) return ST_OK;
-    if (!out_dir && r->defaults) return ST_OK;
-    if (!out_dir)
+    bool is_run = file_exists(arena_printf(a, "%s/config.conf", origin));
+    if (!resumes && !is_run && r->defaults) return ST_OK;
+    if (!resumes && !is_run)
         return fail(ST_USAGE,
-                    resumes ? "--init_from=%s needs --out_dir=RUN, the run to continue"
-                            : "--init_from=%s needs --out_dir=NEW, the folder of the new run",
+                    "%s is no run, whose configuration a fork would have: name a configuration, as "
+                    "in strobe train CONFIG --init_from=%s",
+                    origin, shell_word(origin, a));
+    if (!resumes && !out_dir)
+        return fail(ST_USAGE, "--init_from=%s needs --out_dir=NEW, the folder of the new run",
                     origin);
+    if (!out_dir) out_dir = c.train.out_dir;
     name_run(r, resumes ? out_dir : origin, a);
     return ST_OK;
 }
 
+/* A run stands for its config.conf, except for replay, which follows the device and the ranks. */
 static enum status read_config(struct config *c, const struct request *r, struct arena *a)
 {
     if (r->run >= 0 && !file_exists(arena_printf(a, "%s/config.conf", r->word[r->run])))
@@ -86,6 +93,7 @@ static enum status read_config(struct config *c, const struct request *r, struct
                     "name it after CONFIG: strobe train CONFIG --init_from=%s",
                     r->word[r->run], shell_word(r->word[r->run], a));
     TRY(command_read_config(c, r->words, r->word, !r->defaults, a));
+    if (r->run >= 0 && !value_of(r, "replay")) c->plan.replay = REPLAY_AUTO;
     return model_check(c);
 }
 
@@ -306,6 +314,9 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
     t->turns = (int)r->turns;
     print_before(t);
     st = trainer_run(t);
+    char wall[WALL_TEXT];
+    if (st == ST_INTERRUPTED && t->turns == TURN_NONE)
+        log_info("wall time %s", run_summary_wall(&t->summary, wall));
     load_warn(t->summary.others_busy);
     const struct gauge_summary *g = &t->summary.gauges;
     if (g->samples && g->others > LOAD_BUSY)

@@ -219,6 +219,9 @@ static enum status read_named(struct config *c, const char *path, struct arena *
     if (!file_exists(found))
         return fail(ST_IO, "there is no file or folder %s; try configs/shakespeare_char_cpu.conf",
                     path);
+    size_t n = strlen(found);
+    bool nanogpt = n > 3 && !strcmp(found + n - 3, ".py");
+    if (nanogpt) c->data.dataset = "openwebtext"; /* the default there */
     if (!file_is_dir(found)) return config_read(c, found, a);
     const char *of_run = arena_printf(a, "%s/config.conf", found);
     if (!file_exists(of_run))

@@ -10,6 +10,7 @@
 const char *run_word_path(const char *word)
 {
     if (!strncmp(word, "--out_dir=", 10)) return word + 10;
+    if (!strncmp(word, "--init_from=", 12) && strcmp(word + 12, INIT_RESUME) != 0) return word + 12;
     if (config_is_override(word) && (word[0] == '-' || !file_is_dir(word))) return NULL;
     return word;
 }

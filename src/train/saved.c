@@ -179,10 +179,11 @@ static enum status find_checkpoint(struct saved_run *s, struct arena *a)
                     "the lowest validation loss of %s is that of iteration 0, before training, of "
                     "which there is no checkpoint: leave out --best to use the last one",
                     s->run_dir);
-    return fail(ST_IO,
-                "%s has no %scheckpoint yet: continue with strobe train %s --init_from=resume, and "
-                "with --max_iters=N if it was trained with --max_iters=0",
-                s->run_dir, s->best ? "evaluated " : "", shell_word(s->run_dir, a));
+    return fail(
+        ST_IO,
+        "%s has no %scheckpoint yet: continue with `strobe train %s --init_from=resume`, and "
+        "with --max_iters=N if it was trained with --max_iters=0",
+        s->run_dir, s->best ? "evaluated " : "", shell_word(s->run_dir, a));
 }
 
 /* Whether a folder has a file: false if it is missing or not a folder, an error if unknown. */

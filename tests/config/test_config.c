@@ -167,6 +167,11 @@ static void test_lines_of_nanogpt(void **state)
                    ":1: max_iters must be a whole number, 0 to 1000000000; got learning_rate");
     assert_int_equal(read_text("import time\r\nimport time  # names\r\nmax_iters = 7\r\n"), ST_OK);
     assert_int_equal(c.train.max_iters, 7);
+    assert_int_equal(read_text("max_iters = 600_000\nlr_decay_iters = 1_000 * 2\n"), ST_OK);
+    assert_int_equal(c.train.max_iters, 600000);
+    assert_int_equal(c.train.lr_decay_iters, 2000);
+    assert_refused("max_iters = 5_\n",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got 5_");
     assert_refused("import timer\n", ":1: expected `key = value`, found `import timer`");
     assert_refused("max_iters = 'eval_iters'\n",
                    ":1: max_iters must be a whole number, 0 to 1000000000; got eval_iters");

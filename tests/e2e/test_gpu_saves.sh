@@ -1,12 +1,13 @@
 #!/bin/sh
-# A checkpoint of a GPU is written while steps run; if that fails once, the run ends, but the weights
-# that it has reached are saved.
+# A checkpoint of a GPU is written while steps run; if that fails once, the run ends, but the
+# weights that it has reached are saved.
 # test: slow; the GPU is emulated
 . "$(dirname "$0")/gpu.sh"
 . "$(dirname "$0")/tiny.sh"
 cd "$work"
 preload=$STROBE_BUILD/faults/preload.so
-run="$STROBE train tiny.conf --device=cuda --max_iters=40 --eval_interval=4 --overwrite --out_dir=run"
+run="$STROBE train tiny.conf --device=cuda --max_iters=40 --eval_interval=4 --out_dir=run"
+run="$run --overwrite"
 failed=0 at=0
 while [ $failed -lt 3 ]; do
     at=$((at + 1))
