@@ -60,11 +60,12 @@ expect 0 '"dtype":' "$STROBE" eval run --json
 
 # Replay follows the device, also in a run or a fork of one that was begun on a GPU.
 sed -i 's/^replay.*/replay = true/; s/^device.*/device = auto/' edited/config.conf
-rm -rf edited/ckpt
+rm -rf edited/ckpt edited/summary.json
 expect 0 'goes on with replay = false; until now it was true' "$STROBE" train edited \
     --init_from=resume --max_iters=6 --device=cpu
 sed -i 's/^replay.*/replay = true/; s/^device.*/device = auto/' edited/config.conf
-expect 0 '3 iterations' "$STROBE" train --init_from=edited --out_dir=forked --max_iters=9 --device=cpu
+expect 0 '3 iterations' "$STROBE" train --init_from=edited --out_dir=forked --max_iters=9 \
+    --device=cpu
 
 # A run that is stopped says where its time went.
 "$STROBE" train tiny.conf --out_dir=stopped --max_iters=100000 >out 2>&1 &
