@@ -199,7 +199,8 @@ def strobe_words(a, mode, folder):
     ranks = 1 if mode == "one" else a.gpus
     words = [a.strobe, "train", a.config, f"--data_dir={folder}/data", "--dataset=words",
              f"--out_dir={folder}/run", "--overwrite", f"--max_iters={WARM_UP + STEPS * TIMES}",
-             "--log_interval=1", "--eval_interval=100000", "--eval_iters=1", "--num_samples=1", "--max_new_tokens=1",
+             "--log_interval=1", "--eval_interval=100000", "--eval_iters=1", "--num_samples=1",
+             "--max_new_tokens=1",
              "--dtype=bfloat16", "--device=cuda", f"--batch_size={a.batch}",
              f"--gradient_accumulation_steps={ranks}", *a.overrides]
     if not is_cs336(a.config):

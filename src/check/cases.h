@@ -22,19 +22,19 @@ enum fill {
     /* Packed q, k, v with heads of |x| columns. Some scores are minus infinity in float: for x > 0
      * the scores of the last 200 keys, but never of key 0; for x < 0 the scores of all keys except
      * ten in the middle. */
-    FILL_SUNK,
-    FILL_LEARNED,  /* standard normal, plus 12 in column x */
-    FILL_CONSTANT, /* every element is x */
-    FILL_IDS,      /* integers from 0 to x - 1 */
-    FILL_RESULT    /* an output of the operator `of` on other inputs, with the case's attributes */
+    FILL_INFINITE_SCORES,
+    FILL_LARGE_COLUMN, /* standard normal, plus 12 in column x */
+    FILL_CONSTANT,     /* every element is x */
+    FILL_IDS,          /* integers from 0 to x - 1 */
+    FILL_RESULT /* an output of the operator `of` on other inputs, with the case's attributes */
 };
 
 struct case_input {
     struct type type;
     enum fill fill;
     double x;
-    bool wide;  /* stays f32 if the type under test is bf16 */
-    bool fixed; /* no gradient flows to this input */
+    bool stays_f32; /* f32 if bf16 is under test, and f64 if f64 is */
+    bool fixed;     /* no gradient flows to this input */
     /* FILL_RESULT: output of_out of the operator `of` on the case's inputs of_in */
     enum op of;
     int of_out, of_n_in, of_in[MAX_IN];
@@ -47,13 +47,13 @@ struct op_case {
     struct numerics numerics;
     struct case_input in[MAX_IN]; /* the first input of rank 0 ends the list */
     struct type given;            /* rank 0: the inputs determine the type */
-    bool given_exact; /* the dtype of `given` does not change with the type under test */
-    bool given_wide;  /* `given` stays f32 if the type under test is bf16 */
-    int loss_outputs; /* outputs with a gradient; 0: only the first */
+    bool given_exact;             /* `given` keeps its dtype whatever the type under test */
+    bool given_stays_f32;         /* `given` is f32 if bf16 is under test, and f64 if f64 is */
+    int loss_outputs;             /* outputs with a gradient; 0: only the first */
     /* The reason why the gradient is not compared with finite differences; NULL: it is compared. */
     const char *no_differences;
-    /* By type under test: a relative error by norm, for all outputs, that replaces the default of
-     * check.c; 0: the default. `reason` explains it. */
+    /* tolerance[t]: if t is the type under test, the largest allowed relative error of each output,
+     * by norm; 0: the default of check.c. `reason` explains it. */
     double tolerance[DT_COUNT];
     const char *reason;
 };

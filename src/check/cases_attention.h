@@ -40,17 +40,17 @@
     {OP_ATTENTION, "some large keys, heads of 32", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SPIKED(2,331,192), STEP}, ONE_KEY},
 
 /* Whole tiles of scores are minus infinity, including the last tile of a row. */
-#define SUNK(heads, ...) {F(__VA_ARGS__), .fill = FILL_SUNK, .x = heads}
-#define ATTENTION_SUNK_KEYS \
-    {OP_ATTENTION, "last keys minus infinity", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SUNK(64, 1,270,384), STEP}, ONE_KEY}, \
+#define INFINITE_SCORES(heads, ...) {F(__VA_ARGS__), .fill = FILL_INFINITE_SCORES, .x = heads}
+#define ATTENTION_INFINITE_SCORES \
+    {OP_ATTENTION, "last keys minus infinity", .attr = {.attention = {2, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {INFINITE_SCORES(64, 1,270,384), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "last keys minus infinity, not causal, heads of 32, dropout", .attr = {.attention = {2, false, DROP_SCORES}}, OF_ROUNDED_PV, \
-     .in = {SUNK(32, 1,230,192), STEP}, ONE_KEY}, \
+     .in = {INFINITE_SCORES(32, 1,230,192), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "all but few keys minus infinity, not causal, heads of 64", .attr = {.attention = {1, false, NO_DROPOUT}}, OF_ROUNDED_PV, \
-     .in = {SUNK(-64, 2,250,192), STEP}, ONE_KEY}, \
+     .in = {INFINITE_SCORES(-64, 2,250,192), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "all but few keys minus infinity, not causal, heads of 64, tf32", .attr = {.attention = {1, false, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, \
-     .in = {SUNK(-64, 1,450,192), STEP}, ONE_KEY}, \
-    {OP_ATTENTION, "last keys minus infinity, heads of 8", .attr = {.attention = {1, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {SUNK(8, 1,210,24), STEP}, ONE_KEY}, \
-    {OP_ATTENTION, "last keys minus infinity, tf32", .attr = {.attention = {1, true, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, .in = {SUNK(64, 1,270,192), STEP}, ONE_KEY},
+     .in = {INFINITE_SCORES(-64, 1,450,192), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "last keys minus infinity, heads of 8", .attr = {.attention = {1, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {INFINITE_SCORES(8, 1,210,24), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "last keys minus infinity, tf32", .attr = {.attention = {1, true, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, .in = {INFINITE_SCORES(64, 1,270,192), STEP}, ONE_KEY},
 
 /* Cases whose scores are not divided by sqrt(D), with and without a mask. In wide heads q and k are
  * small, so that the scores vary by about 1, as divided scores do. */

@@ -18,16 +18,16 @@ int case_inputs(const struct op_case *c)
 struct type case_type(const struct op_case *c, int i, enum dtype dtype)
 {
     struct type t = c->in[i].type;
-    bool wide = c->in[i].wide && dtype == DT_BF16;
-    if (t.dtype == DT_F32 && !wide) t.dtype = dtype;
+    bool stays = c->in[i].stays_f32 && dtype == DT_BF16;
+    if (t.dtype == DT_F32 && !stays) t.dtype = dtype;
     return t;
 }
 
 struct type case_given(const struct op_case *c, enum dtype dtype)
 {
     struct type t = c->given;
-    bool wide = c->given_wide && dtype == DT_BF16;
-    if (t.dtype == DT_F32 && !c->given_exact && !wide) t.dtype = dtype;
+    bool stays = c->given_stays_f32 && dtype == DT_BF16;
+    if (t.dtype == DT_F32 && !c->given_exact && !stays) t.dtype = dtype;
     return t;
 }
 
@@ -75,7 +75,7 @@ static bool spiked(const struct type *t, int64_t i)
 
 /* Element i of q, k, v (B,T,columns). The first columns of each head of q and k are such that their
  * product is 0 or overflows to minus infinity. */
-static double sunk(const struct type *t, double head, int64_t i, double normal)
+static double infinite_scores(const struct type *t, double head, int64_t i, double normal)
 {
     enum { LAST = 200, MIDDLE = 10 };
     int64_t columns = t->dim[2], T = t->dim[1], row = i / columns % T;
@@ -98,9 +98,9 @@ static double value_of(const struct case_input *in, int64_t i, double normal)
         return i % type_columns(&in->type) % 3 == 2 ? -INFINITY : normal;
     case FILL_SPIKED:
         return spiked(&in->type, i) ? in->x * normal : normal;
-    case FILL_SUNK:
-        return sunk(&in->type, in->x, i, normal);
-    case FILL_LEARNED:
+    case FILL_INFINITE_SCORES:
+        return infinite_scores(&in->type, in->x, i, normal);
+    case FILL_LARGE_COLUMN:
         return i % type_columns(&in->type) == (int64_t)in->x ? 12 + normal : normal;
     default:
         return normal;

@@ -3,7 +3,7 @@
 #define CHECK_CASES_FLOAT8_H
 
 /* clang-format off */
-#define AMAX   {F(AMAX_STEPS), FILL_POSITIVE, .wide = true}
+#define AMAX   {F(AMAX_STEPS), FILL_POSITIVE, .stays_f32 = true}
 #define TO_E4M3 .attr = {.quantize = {DT_E4M3, 3}}
 #define TO_E5M2 .attr = {.quantize = {DT_E5M2, 21}}
 /* A number close to the border between two codes may get the neighboring code. This happens to one
@@ -38,32 +38,32 @@
     {OP_QUANTIZE_GELU_GRAD, "tanh, large", .attr = {.quantize = {DT_E5M2, 21, true}}, OF_CODES, .in = {AMAX, {F(400,272)}, STEP, {F(400,272)}}}, \
     {OP_QUANTIZE_GELU_GRAD, "to e4m3", .attr = {.quantize = {DT_E4M3, 20}}, OF_CODES, .in = {AMAX, {F(64,144)}, STEP, {F(64,144)}}}, \
     {OP_QUANTIZE_ADD_LAYERNORM, "with bias", OF_NORM(DROP), OF_NORMS, \
-     .in = {AMAX, {F(2,5,17)}, STEP, {F(2,5,17)}, {F(17), .wide = true}, {F(17), .wide = true}}}, \
+     .in = {AMAX, {F(2,5,17)}, STEP, {F(2,5,17)}, {F(17), .stays_f32 = true}, {F(17), .stays_f32 = true}}}, \
     {OP_QUANTIZE_ADD_LAYERNORM, "without bias", OF_NORM(NO_DROPOUT), OF_NORMS, \
-     .in = {AMAX, {F(112,128)}, STEP, {F(112,128)}, {F(128), .wide = true}}}, \
+     .in = {AMAX, {F(112,128)}, STEP, {F(112,128)}, {F(128), .stays_f32 = true}}}, \
     {OP_QUANTIZE_ADD_LAYERNORM, "rows of 384", OF_NORM(DROP), OF_NORMS, \
-     .in = {AMAX, {F(3,16,384)}, STEP, {F(3,16,384)}, {F(384), .wide = true}}}, \
+     .in = {AMAX, {F(3,16,384)}, STEP, {F(3,16,384)}, {F(384), .stays_f32 = true}}}, \
     {OP_QUANTIZE_ADD_LAYERNORM, "rows of 768", OF_NORM(NO_DROPOUT), OF_NORMS, \
-     .in = {AMAX, {F(112,768)}, STEP, {F(112,768)}, {F(768), .wide = true}, {F(768), .wide = true}}, .no_differences = SLOW}, \
+     .in = {AMAX, {F(112,768)}, STEP, {F(112,768)}, {F(768), .stays_f32 = true}, {F(768), .stays_f32 = true}}, .no_differences = SLOW}, \
     {OP_QUANTIZE_ADD_LAYERNORM, "rows of 768, dropout", OF_NORM(DROP), OF_NORMS, \
-     .in = {AMAX, {F(48,768)}, STEP, {F(48,768)}, {F(768), .wide = true}}, .no_differences = SLOW}, \
+     .in = {AMAX, {F(48,768)}, STEP, {F(48,768)}, {F(768), .stays_f32 = true}}, .no_differences = SLOW}, \
     {OP_QUANTIZE_ADD_LAYERNORM, "rows of 1024, nothing known", OF_NORM(DROP), OF_NORMS, \
-     .in = {SCALARS(AMAX_STEPS, 0), {F(32,1024)}, STEP, {F(32,1024)}, {F(1024), .wide = true}, {F(1024), .wide = true}}, .no_differences = SLOW}, \
+     .in = {SCALARS(AMAX_STEPS, 0), {F(32,1024)}, STEP, {F(32,1024)}, {F(1024), .stays_f32 = true}, {F(1024), .stays_f32 = true}}, .no_differences = SLOW}, \
     {OP_QUANTIZE_ADD_LAYERNORM, "rows of 384, to e5m2", .attr = {.quantize = {DT_E5M2, 21, false, 1e-5, DROP}}, OF_NORMS_E5M2, \
-     .in = {AMAX, {F(3,16,384)}, STEP, {F(3,16,384)}, {F(384), .wide = true}}}, \
+     .in = {AMAX, {F(3,16,384)}, STEP, {F(3,16,384)}, {F(384), .stays_f32 = true}}}, \
     {OP_QUANTIZE_ADD_LAYERNORM, "rows of 768, to e5m2", .attr = {.quantize = {DT_E5M2, 21, false, 1e-5, NO_DROPOUT}}, OF_NORMS_E5M2, \
-     .in = {AMAX, {F(112,768)}, STEP, {F(112,768)}, {F(768), .wide = true}, {F(768), .wide = true}}, .no_differences = SLOW}, \
+     .in = {AMAX, {F(112,768)}, STEP, {F(112,768)}, {F(768), .stays_f32 = true}, {F(768), .stays_f32 = true}}, .no_differences = SLOW}, \
     {OP_QUANTIZE_ADD_LAYERNORM, "many rows", OF_NORM(DROP), OF_NORMS, \
-     .in = {AMAX, {F(8464,128)}, STEP, {F(8464,128)}, {F(128), .wide = true}}, .no_differences = SLOW}, \
+     .in = {AMAX, {F(8464,128)}, STEP, {F(8464,128)}, {F(128), .stays_f32 = true}}, .no_differences = SLOW}, \
     {OP_MATMUL_SCALED, "small", .in = {EIGHT(E4M3, 3,7), EIGHT(E4M3, 5,7), SCALAR(0.25), SCALAR(2)}, .given = TYPE(3,5)}, \
     {OP_MATMUL_SCALED, "rank 3 and a bias", OF_EIGHT, .attr = {.matmul = {.fast = true}}, \
      .in = {EIGHT(E4M3, 48,64), EIGHT(E4M3, 32,64), SCALAR(0.25), SCALAR(0.125), {F(32)}}, .given = TYPE(3,16,32)}, \
     {OP_MATMUL_SCALED, "gradient of the input", OF_EIGHT, \
      .in = {EIGHT(E5M2, 144,96), EIGHT(E4M3, 64,96), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(144,64)}, \
     {OP_MATMUL_SCALED, "gradient of a weight", OF_EIGHT, \
-     .in = {EIGHT(E4M3, 96,272), EIGHT(E5M2, 160,272), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(96,160), .given_wide = true}, \
+     .in = {EIGHT(E4M3, 96,272), EIGHT(E5M2, 160,272), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(96,160), .given_stays_f32 = true}, \
     {OP_MATMUL_SCALED, "gradient of a weight in e4m3", OF_EIGHT, \
-     .in = {EIGHT(E4M3, 96,272), EIGHT(E4M3, 160,272), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(96,160), .given_wide = true},
+     .in = {EIGHT(E4M3, 96,272), EIGHT(E4M3, 160,272), SCALAR(0.25), SCALAR(0.125)}, .given = TYPE(96,160), .given_stays_f32 = true},
 /* clang-format on */
 
 #endif

@@ -16,26 +16,31 @@ static const char head[] =
     "implemented in plain loops in `src/backend/cpu/ref/`.\n"
     "\n"
     "- *gradient*: the operator can be differentiated; if not, requesting a gradient is an error.\n"
-    "- *expansion*: it is defined by smaller operators and tested against them.\n"
-    "- *flags*: `view`: the output is the input's bytes. `in place`: the output may overwrite\n"
-    "  input 0 (or 0 or 1). `writes n`: the first n outputs are inputs, written in place.\n"
+    "- *expansion*: the operator is defined by smaller operators and tested against them.\n"
+    "- *flags*: `view`: the output is the input's bytes. `in place 0, 1`: output 0 may overwrite\n"
+    "  one of these inputs. `writes n`: outputs 0 to n - 1 are inputs 0 to n - 1, overwritten.\n"
     "- *CPU kernels*: best first; types, shapes and the machine decide which of them fit.\n"
-    "- *family*: how a profile counts it; `by place`: as the layer around it.\n"
-    "- *precision*: the type it computes in under mixed precision: `f32`; `bf16`; `as input`;\n"
-    "  `wider`: the wider type of two operands; `rows`: bf16 at `fusion=full`, else f32. Inputs\n"
-    "  named after it stay f32. Empty: `fuse` builds it from operators with known types.\n"
-    "- *attributes*: what `strobe graph` prints of it. For operators with *numerics* it also\n"
-    "  prints `tf32`, `deterministic` and `portable`.\n"
+    "- *family*: the row of a profile that counts the operator; `by place`: the row of the layer\n"
+    "  that contains the operator.\n"
+    "- *precision*: the type that the operator computes in under mixed precision: `f32`; `bf16`;\n"
+    "  `as input`; `wider`: the wider type of two operands; `rows`: bf16 at `fusion=full`, else\n"
+    "  f32. The inputs listed after the type stay f32. Empty: the operator is built later, from\n"
+    "  operators whose types are known.\n"
+    "- *attributes*: the attributes that `strobe graph` prints. For operators with *numerics* it\n"
+    "  also prints `tf32`, `deterministic` and `portable`.\n"
     "- *cases*: the number of nodes on which each kernel, the gradient and the expansion are\n"
     "  tested (`strobe check`).\n";
 
 static const struct {
     const char *title, *text;
 } levels[] = {
-    [LEVEL_PRIMITIVE] = {"Primitive", "One arithmetic step; every backend implements these."},
+    [LEVEL_PRIMITIVE] = {"Primitive", "These operators have no expansion. Every backend implements "
+                                      "them, except PACK, which only oneDNN has."},
     [LEVEL_LAYER] = {"Layer", "One operation of a layer, as in an eager framework."},
     [LEVEL_FUSED] = {"Fused",
-                     "Fused across operations, as by a compiler; built by the pass `fuse`."},
+                     "Several operations in one, as a compiler would fuse them. The passes `fuse` "
+                     "and `chain` build\nthese operators, except SWIGLU, which models build, and "
+                     "its gradient."},
 };
 
 static void print_arity(const struct op_def *def, struct str *s)
@@ -48,13 +53,15 @@ static void print_flags(enum op op, struct str *s)
 {
     unsigned flags = op_def(op)->flags;
     if (flags & OP_VIEW) str_append(s, "view");
-    if (flags & OP_INPLACE) str_append(s, flags & OP_INPLACE_1 ? "in place 0, 1" : "in place");
+    if (flags & OP_INPLACE)
+        str_append(s, flags & OP_INPLACE_1 ? "in place 0, 1" : "in place 0");
+    else if (flags & OP_INPLACE_1)
+        str_append(s, "in place 1");
     if (op_writes(op)) str_printf(s, "writes %d", op_writes(op));
     if (flags & OP_NUMERICS) str_append(s, "numerics");
 }
 
-/* Prints the policy. Most fused operators have no policy, because the pass `fuse` adds these
- * operators after the pass `precision`. */
+/* Prints the policy, which operators do not have if they are added after the pass `precision`. */
 static void print_precision(const struct op_def *def, struct str *s)
 {
     static const char *const words[] = {[POLICY_F32] = "f32",

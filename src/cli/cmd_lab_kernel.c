@@ -185,7 +185,7 @@ static enum status run_words(const struct words *w, struct arena *a)
     return w->show || w->ptx ? show(w, &o, size[sizes - 1]) : run(w, &o, size, sizes, a);
 }
 
-/* Removes the first word with one dash, which is a formula with a sign and no option. */
+/* Removes the first word with a single dash: a formula that begins with a minus sign, no option. */
 static const char *take_signed(int *argc, char **argv)
 {
     for (int i = 0; i < *argc; i++) {
@@ -206,7 +206,8 @@ enum status cmd_lab_kernel(int argc, char **argv, struct arena *a)
         {"size", OPT_TEXT, &w.sizes, "N,N,...", "elements of each tensor (four sizes)"},
         {"dtype", OPT_TEXT, &w.dtype, "NAME", "float32 (the default) or bfloat16"},
         {"show", OPT_FLAG, &w.show, NULL, "print the fused kernels, and run nothing"},
-        {"ptx", OPT_FLAG, &w.ptx, NULL, "print the PTX that they compile to on this GPU"},
+        {"ptx", OPT_FLAG, &w.ptx, NULL,
+         "print the PTX of the fused kernels, compiled for this GPU"},
         {"samples", OPT_INT, &w.effort.samples, "N",
          "timings of each variant (20, and more while the order is uncertain)"},
         {"limit", OPT_INT, &w.effort.limit, "SECONDS", "time for all timings together (15)"},

@@ -1,8 +1,11 @@
 /* strobe profile CONFIG: where the time of a training step goes. */
+#include "backend/communicator.h"
 #include "base/interrupt.h"
+#include "base/isa.h"
 #include "base/own.h"
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/mpirun.h"
 #include "cli/planned.h"
 #include "cli/variants.h"
 #include "cli/version.h"
@@ -14,6 +17,7 @@
 #include "view/ceilings.h"
 #include "view/profile_table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { TRACE_MOST_MIB = 4096, TRACE_MIB = 1 << 20 };
@@ -33,6 +37,7 @@ struct options {
     struct trace_options trace; /* 0 steps: no trace is written */
     int64_t vocab;
     bool steps_given;
+    struct crew crew;    /* by MPI, else empty until the ranks are opened */
     const char *command; /* the command line */
 };
 
@@ -49,15 +54,16 @@ static enum status open_and_run(const struct config *c, int64_t vocab, struct op
                                 struct engine *e, struct profile *ret, struct arena *a)
 {
     struct random_crew_job job = {.config = c, .vocab = vocab};
-    struct crew crew;
+    struct crew *crew = &o->crew;
     bool opened = false;
     if (c->ranks.count > 1) o->run.ranks = profile_ranks_new(a);
     if (o->run.ranks) job.watch = profile_ranks_watch(o->run.ranks);
-    enum status st = random_crew_open(&crew, &job);
-    if (st == ST_OK) st = random_step_open(e, c, vocab, crew.communicator, a);
+    enum status st = crew->communicator ? ST_OK : random_crew_open(crew, &job);
+    if (st == ST_OK) st = random_step_open(e, c, vocab, crew->communicator, a);
     opened = st == ST_OK;
+    if (crew->communicator) crew->listening = opened;
     if (opened) st = profile_run(e, &o->run, ret, a);
-    crew_close(&crew);
+    crew_close(crew);
     if (st != ST_OK && opened) engine_close(e);
     return st;
 }
@@ -113,6 +119,45 @@ static enum status keep(const struct profile *p, const struct options *o, struct
     return ST_OK;
 }
 
+/* Starts this command again as one process for each rank, unless ranks are to be threads: the
+ * processes of a GPU each, or those that the user wants. On a CPU threads show the kernels of all
+ * ranks. */
+static enum status start_processes(int argc, char **argv, const struct options *o, struct arena *a)
+{
+    struct config c;
+    struct device device;
+    bool needed;
+    TRY(command_read_config(&c, argc, argv, true, a));
+    if (c.ranks.count == 1 || o->run.turns) return ST_OK;
+    TRY(device_of(&c, &device));
+    if (device.backend->host_memory && c.ranks.by != RANKS_MPI) return ST_OK;
+    TRY(mpirun_is_needed(&c, &needed));
+    return needed ? mpirun_run(c.ranks.count, a) : ST_OK;
+}
+
+/* Of a process of MPI: joins it to the others. Those other than rank 0 run its steps and do not
+ * return; what they would say of the configuration, rank 0 says, too. */
+static enum status join_processes(int argc, char **argv, struct options *o, struct arena *a)
+{
+    struct crew_program program = {
+        arena_printf(a, "%s %s %s", version_number, version_commit, version_mode), mpirun_words(a)};
+    struct planned planned = {0};
+    TRY(crew_join(&o->crew, &program));
+    if (!o->crew.communicator) return ST_OK;
+    if (communicator_rank(o->crew.communicator) == 0) {
+        o->crew.listening = false; /* until the engine is open */
+        mpirun_greet();
+        return ST_OK;
+    }
+    log_set_level(LOG_ERROR);
+    enum status st = planned_read(&planned, argc, argv, o->vocab, NULL, a);
+    if (st == ST_OK) st = crew_count(&o->crew, &planned.config, planned.config.ranks.count > 1);
+    if (st == ST_OK) st = isa_limit(planned.config.plan.isa);
+    if (st != ST_OK) exit(st == ST_USAGE ? 2 : 1);
+    struct random_crew_job job = {.config = &planned.config, .vocab = planned.vocab};
+    return random_crew_follow(&o->crew, &job);
+}
+
 static enum status run(int argc, char **argv, struct options *o, struct arena *a)
 {
     struct planned planned = {0};
@@ -121,8 +166,12 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     struct engine e;
     struct profile p;
     struct str s = {0};
+    TRY(start_processes(argc, argv, o, a));
+    TRY(join_processes(argc, argv, o, a));
     TRY(planned_read(&planned, argc, argv, o->vocab, NULL, a));
+    TRY(crew_count(&o->crew, &planned.config, planned.config.ranks.count > 1));
     const struct config *c = &planned.config;
+    if (o->crew.communicator) communicator_set_timeout(o->crew.communicator, c->ranks.timeout);
     if (o->run.turns) log_set_prefix(arena_printf(a, "%s: ", command_last_part(c->train.out_dir)));
     TRY(isa_limit(c->plan.isa));
     TRY(device_of(c, &device));
@@ -285,5 +334,7 @@ enum status cmd_profile(int argc, char **argv, struct arena *a)
     o.run.limit_ms = 1e3 * (double)limit;
     o.table.rows = (int)rows;
     if (variants_wanted(argc, argv)) return run_variants(argc, argv, all, given, &o.form, a);
-    return run(argc, argv, &o, a);
+    enum status st = run(argc, argv, &o, a);
+    crew_close(&o.crew);
+    return st;
 }

@@ -89,7 +89,7 @@ static enum status read_config(struct config *c, const struct request *r, struct
 {
     if (r->run >= 0 && !file_exists(arena_printf(a, "%s/config.conf", r->word[r->run])))
         return fail(ST_USAGE,
-                    "%s is no run: it has no config.conf; to begin with the weights of a model, "
+                    "%s is not a run: it has no config.conf; to begin with the weights of a model, "
                     "name it after CONFIG: strobe train CONFIG --init_from=%s",
                     r->word[r->run], shell_word(r->word[r->run], a));
     TRY(command_read_config(c, r->words, r->word, !r->defaults, a));
@@ -252,23 +252,6 @@ static void know_peaks(struct trainer *t, const struct config *c, struct arena *
     t->peak_bytes = machine_copy_large(&m)->moved;
 }
 
-/* Ranks are processes where MPI is there, but for a training in turns, as mpirun has no socket, and
- * where there are too few GPUs: processes need one each, and threads share one. */
-static enum status needs_mpirun(const struct request *r, const struct config *c, bool *ret)
-{
-    bool asked = c->ranks.by == RANKS_MPI;
-    *ret = false;
-    if (c->ranks.count == 1 || c->ranks.by == RANKS_THREADS || r->turns != TURN_NONE) return ST_OK;
-    struct device d;
-    TRY(device_of(c, &d));
-    bool enough = d.backend->host_memory || d.backend->devices.count() >= c->ranks.count;
-    if (communicator_is_mpi() || (!asked && !enough)) return ST_OK;
-    *ret = communicator_find_mpi() == ST_OK && mpirun_is_there();
-    if (*ret || !asked) return ST_OK;
-    return mpirun_is_there() ? fail_in(ST_UNSUPPORTED, "ranks_by=mpi")
-                             : fail(ST_UNSUPPORTED, "ranks_by=mpi: mpirun is not in PATH");
-}
-
 /* The number of threads is part of the record of a run on a CPU, because it decides the last bits
  * of sums: a run that is continued keeps it. Not so if the number of ranks changes, or with ranks
  * on several machines. Variants in turns would take each other for other programs. */
@@ -293,8 +276,9 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
     r->ranks = (struct crew){0};
     bool by_mpirun = false;
     enum status st;
-    TRY_OUT(st, ranks_count(&t->ranks, c, value_of(r, "ranks") != NULL));
-    TRY_OUT(st, needs_mpirun(r, c, &by_mpirun));
+    TRY_OUT(st, crew_count(&t->ranks, c, value_of(r, "ranks") != NULL));
+    /* in turns, ranks are threads, as mpirun passes on no socket */
+    if (r->turns == TURN_NONE) TRY_OUT(st, mpirun_is_needed(c, &by_mpirun));
     if (by_mpirun) {
         trainer_close(t);
         return mpirun_run(c->ranks.count, a);
@@ -408,7 +392,7 @@ enum status cmd_train(int argc, char **argv, struct arena *a)
     TRY(command_find_config(argc, argv, &config));
     r.run = config >= 0 && file_is_dir(argv[config]) ? config : -1;
     if (config < 0) TRY(go_without_config(&r, a));
-    struct ranks_program program = {
+    struct crew_program program = {
         arena_printf(a, "%s %s %s", version_number, version_commit, version_mode), mpirun_words(a)};
     enum status st = ranks_join(&r.ranks, &program);
     if (st == ST_OK && r.ranks.communicator) mpirun_greet();

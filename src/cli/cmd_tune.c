@@ -38,7 +38,7 @@ static enum status check(const struct config *c, struct target *ret)
     const char *backend = device_backend(c);
     TRY(device_target(c, backend, true, ret));
     if (!ret->backend->kernels.tune)
-        return fail(ST_UNSUPPORTED, "nothing on device %s is tuned; use --device=cuda", backend);
+        return fail(ST_UNSUPPORTED, "device %s has no kernels to tune; use --device=cuda", backend);
     if (c->plan.tune == TUNE_OFF) return fail(ST_USAGE, "tune=off uses no table; leave it at auto");
     if (c->plan.deterministic)
         return fail(ST_USAGE, "deterministic=true uses no tuning table; leave it out");
@@ -57,7 +57,7 @@ static void print(const struct program *program, const char *config, const struc
     command_print(&s);
 }
 
-/* All graphs of a training run. `words`: a file, overrides. --remake deletes the table first. */
+/* Measures the matmuls of a training run. `words`: the configuration's file, then overrides. */
 static enum status tune_config(char **words, int n, const struct options *o, bool first,
                                struct arena *a)
 {

@@ -226,7 +226,7 @@ static enum status read_named(struct config *c, const char *path, struct arena *
     const char *of_run = arena_printf(a, "%s/config.conf", found);
     if (!file_exists(of_run))
         return fail(ST_USAGE,
-                    "%s is a folder without config.conf, so it is no run; name a configuration, "
+                    "%s is a folder without config.conf, so it is not a run; name a configuration, "
                     "for example configs/shakespeare_char_cpu.conf, or a run",
                     path);
     TRY(config_read(c, of_run, a));

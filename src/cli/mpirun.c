@@ -1,6 +1,9 @@
 #include "cli/mpirun.h"
 
+#include "backend/backend.h"
+#include "backend/communicator.h"
 #include "base/file.h"
+#include "engine/device.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -48,6 +51,22 @@ bool mpirun_is_there(void)
         path += length + (path[length] == ':');
     }
     return false;
+}
+
+/* Processes need a GPU each; threads share one. */
+enum status mpirun_is_needed(const struct config *c, bool *ret)
+{
+    bool asked = c->ranks.by == RANKS_MPI;
+    struct device d;
+    *ret = false;
+    if (c->ranks.count == 1 || c->ranks.by == RANKS_THREADS) return ST_OK;
+    TRY(device_of(c, &d));
+    bool enough = d.backend->host_memory || d.backend->devices.count() >= c->ranks.count;
+    if (communicator_is_mpi() || (!asked && !enough)) return ST_OK;
+    *ret = communicator_find_mpi() == ST_OK && mpirun_is_there();
+    if (*ret || !asked) return ST_OK;
+    return mpirun_is_there() ? fail_in(ST_UNSUPPORTED, "ranks_by=mpi")
+                             : fail(ST_UNSUPPORTED, "ranks_by=mpi: mpirun is not in PATH");
 }
 
 /* --- the process that waits for mpirun -------------------------------------------------------- */

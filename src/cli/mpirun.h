@@ -4,8 +4,13 @@
 
 #include "base/arena.h"
 
+struct config;
+
 /* The words of the command line of this process, one space between them. */
 const char *mpirun_words(struct arena *a);
+/* Whether this command has to start its ranks by mpirun: ranks_by says so, or leaves the choice and
+ * MPI and enough devices are there. ST_UNSUPPORTED: what ranks_by=mpi needs is missing. */
+enum status mpirun_is_needed(const struct config *c, bool *ret);
 /* Whether mpirun is in a folder of PATH. */
 bool mpirun_is_there(void);
 /* Runs the command line of this process in `ranks` processes by mpirun, and ends with its exit

@@ -51,7 +51,7 @@ enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab
 static enum status read_tuning(struct planned *p, const struct backend *b, struct target *ret)
 {
     if (!b->kernels.tune)
-        return fail(ST_USAGE, "--tuning=%s: nothing on device %s is tuned; give --device=cuda",
+        return fail(ST_USAGE, "--tuning=%s: device %s has no kernels to tune; give --device=cuda",
                     p->tuning_file, b->name);
     if (p->config.plan.tune == TUNE_OFF)
         return fail(ST_USAGE, "--tuning=%s and --tune=off exclude each other", p->tuning_file);

@@ -228,7 +228,8 @@ static enum status read_key(struct reader *r, const char *key, int64_t length, c
                         "%s cannot have that value; `strobe config --reference` lists the "
                         "values",
                         f->key)
-                 : fail(st, "this is no line of a configuration, which has the form `key = value`");
+                 : fail(st,
+                        "this is not a line of a configuration, which has the form `key = value`");
     TRY(st);
     if (!f) return ST_OK;
     int *seen = &r->seen[f - fields];

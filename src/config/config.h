@@ -112,7 +112,7 @@ struct config_plan {
     bool flash, deterministic;
     bool hopper;               /* allow kernels that run only on compute capability 9.0 */
     enum tune tune;            /* tuning tables (engine/tune.h) */
-    enum packing pack_weights; /* matmuls read weights in the library's own layout */
+    enum packing pack_weights; /* matmuls read copies of weights in oneDNN's layout */
     enum recompute recompute;  /* only GELUs, or whole blocks from their inputs */
     bool reuse;                /* values share bytes if their live ranges do not overlap */
     bool poison;               /* unwritten and dead bytes are filled with NaN */
@@ -154,7 +154,7 @@ bool config_resumes(const struct config *c);
 /* The name or path of the weights that a new run begins with; NULL: random weights, or a run that
  * is continued. */
 const char *config_origin(const struct config *c);
-/* Sets every member to the default of the table. */
+/* Sets every member to its default. */
 void config_init(struct config *c);
 /* Reads a file into `c`; keys that the file does not set keep their values. Strings live in `a`.
  * Errors name the line and the most similar key, or the allowed range. Errors quote an included
@@ -179,17 +179,17 @@ bool config_is_key(const char *text);
  * be NULL. */
 bool config_takes(const char *key, const char *value);
 /* Facts about the device and the run that decide the values of keys left at auto. */
-struct config_chooser {
-    bool records;            /* the device can capture a step and replay it */
+struct config_facts {
+    bool captures;           /* the device can capture a step and replay it */
     bool bfloat16_is_faster; /* matmuls are faster in bfloat16 than in float32 */
-    bool ranks_meet;         /* ranks wait for each other on the host, so no step is captured */
-    bool pads;               /* matmuls are faster if the vocabulary is a multiple of 64 */
+    bool ranks_sync_on_host; /* ranks wait for each other on the host, so no step is captured */
+    bool padding_pays;       /* matmuls are faster if the vocabulary is a multiple of 64 */
     /* The resumed run, whose type and padding are kept if they are not auto themselves; NULL: a new
      * run. Replay changes no result, so the device and the ranks decide it anew. */
     const struct config *before;
 };
 /* Replaces the value auto of dtype, replay and pad_vocab; must be called before compiling. */
-void config_choose(struct config *c, const struct config_chooser *by);
+void config_choose(struct config *c, const struct config_facts *by);
 /* Checks keys that depend on each other (more warm-up than decay steps: ST_USAGE) and values that
  * the chosen device does not support (ST_UNSUPPORTED). */
 enum status config_check(const struct config *c);

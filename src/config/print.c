@@ -129,7 +129,7 @@ void config_print_keys(const char *keys, struct str *s)
     while (*keys) {
         int n = (int)strcspn(keys, " ");
         const struct field *f = field_find(keys, n);
-        BUG_IF(!f, "the help of a command names %.*s, which is no key", n, keys);
+        BUG_IF(!f, "the help of a command names %.*s, which is not a key", n, keys);
         print_entry(f, "--", s);
         keys += n + (keys[n] == ' ');
     }

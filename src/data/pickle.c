@@ -209,7 +209,7 @@ static enum status set_items(struct machine *m, int dict, int first)
     if (dict < 0 || s->value[dict].type != PICKLE_DICT || (s->count - first) % 2)
         return fail_at(m, "entries do not belong to a dictionary");
     for (int i = first; i < s->count; i++)
-        if (s->value[i].type == PICKLE_MARK) return fail_at(m, "a mark is no value");
+        if (s->value[i].type == PICKLE_MARK) return fail_at(m, "a mark is not a value");
     for (int i = first; i < s->count; i += 2) TRY(add_item(m, s->value[dict].dict, &s->value[i]));
     s->count = dict + 1;
     return ST_OK;
@@ -271,7 +271,7 @@ static enum status top(const struct machine *m, int n, struct pickle_value **ret
     if (s->count < n) return fail_at(m, "an instruction lacks values");
     *ret = s->value + s->count - n;
     for (int i = 0; i < n; i++)
-        if ((*ret)[i].type == PICKLE_MARK) return fail_at(m, "a mark is no value");
+        if ((*ret)[i].type == PICKLE_MARK) return fail_at(m, "a mark is not a value");
     return ST_OK;
 }
 

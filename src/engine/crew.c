@@ -1,12 +1,17 @@
 #include "engine/crew.h"
 
 #include "backend/communicator.h"
+#include "base/hash.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/threads.h"
 #include "config/config.h"
+#include "engine/device.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 struct crew_member {
@@ -51,6 +56,80 @@ enum status crew_follow(struct communicator *c, const struct crew_work *w, const
     w->close(state);
     return st;
 }
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+void crew_set_rank(struct config *c, const struct communicator *comm)
+{
+    c->ranks.rank = communicator_rank(comm);
+    if (!communicator_in_process(comm) && !strcmp(device_backend(c), "cuda"))
+        c->plan.device = DEVICE_CUDA_0 + (unsigned)(device_number(c) + communicator_local_rank());
+}
+
+/* Machines may have different versions of Strobe, or MPI may have joined different commands. */
+static enum status check_programs(struct communicator *c, const struct crew_program *p)
+{
+    struct program_words {
+        char build[64], command[HASH_HEX];
+    } own = {0}, *all = HEAP_NEW(struct program_words, communicator_ranks(c));
+    snprintf(own.build, sizeof own.build, "%s", p->build);
+    hash_bytes(p->command, (int64_t)strlen(p->command), own.command);
+    enum status st = communicator_gather(c, &own, sizeof own, all);
+    for (int r = 1; r < communicator_ranks(c) && st == ST_OK; r++) {
+        if (strcmp(all[r].build, all[0].build) != 0)
+            st = fail(ST_USAGE, "rank %d runs Strobe %s, but rank 0 %s; use one program everywhere",
+                      r, all[r].build, all[0].build);
+        else if (strcmp(all[r].command, all[0].command) != 0)
+            st = fail(ST_USAGE, "rank %d was started by another command than rank 0", r);
+    }
+    free(all);
+    return st;
+}
+
+/* Ends a process other than that of rank 0; returns if it has to report its failure. */
+static enum status end_process(struct crew *crew, enum status st)
+{
+    bool reports = st != ST_OK && communicator_reports(crew->communicator);
+    communicator_close(crew->communicator);
+    crew->communicator = NULL;
+    if (reports) return st;
+    exit(st == ST_OK ? 0 : 1);
+}
+
+enum status crew_join(struct crew *crew, const struct crew_program *p)
+{
+    *crew = (struct crew){0};
+    if (!communicator_is_mpi()) return ST_OK;
+    TRY(communicator_open_mpi(&crew->communicator));
+    enum status st = check_programs(crew->communicator, p);
+    if (communicator_rank(crew->communicator)) {
+        log_mute_thread();
+        signal(SIGINT, SIG_IGN); /* rank 0 ends the ranks */
+        signal(SIGTERM, SIG_IGN);
+        return st == ST_OK ? st : end_process(crew, st);
+    }
+    crew->listening = st == ST_OK;
+    if (st != ST_OK) crew_close(crew);
+    return st;
+}
+
+enum status crew_follow_process(struct crew *crew, const struct crew_work *w, const void *job)
+{
+    return end_process(crew, crew_follow(crew->communicator, w, job));
+}
+
+enum status crew_count(const struct crew *crew, struct config *c, bool asked)
+{
+    int ranks = communicator_ranks(crew->communicator);
+    if (!crew->communicator || c->ranks.count == ranks) return ST_OK;
+    if (asked)
+        return fail(ST_USAGE, "ranks = %lld, but MPI started %d processes; leave the key out",
+                    (long long)c->ranks.count, ranks);
+    c->ranks.count = ranks;
+    return config_check(c);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
 
 static void *run_member(void *user)
 {

@@ -53,7 +53,7 @@ enum status device_of(const struct config *c, struct device *ret)
     return check_there(ret->backend, name);
 }
 
-bool device_ranks_meet(const struct config *c)
+bool device_ranks_sync_on_host(const struct config *c)
 {
     return c->ranks.count > 1 && !communicator_is_mpi();
 }
@@ -61,7 +61,7 @@ bool device_ranks_meet(const struct config *c)
 enum status device_check(const struct config *c, const struct backend *b, const char *name)
 {
     TRY(check_there(b, name));
-    if (strcmp(name, "cpu") && c->plan.replay == REPLAY_TRUE && device_ranks_meet(c))
+    if (strcmp(name, "cpu") && c->plan.replay == REPLAY_TRUE && device_ranks_sync_on_host(c))
         return fail(ST_UNSUPPORTED,
                     "replay=true: a captured step cannot wait for ranks = %lld threads; use "
                     "replay=false",
@@ -156,7 +156,7 @@ void device_adapt(struct config *c, const struct config *trained)
         say_adapted("threads", &was, c);
     }
     if (device_of(c, &d) != ST_OK) return; /* opening the device reports the reason */
-    bool replays = d.backend->recording && !device_ranks_meet(c);
+    bool replays = d.backend->recording && !device_ranks_sync_on_host(c);
     if (now->replay == REPLAY_TRUE && old->replay == REPLAY_TRUE && !replays) {
         now->replay = REPLAY_FALSE;
         say_adapted("replay", &was, c);

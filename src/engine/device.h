@@ -13,7 +13,7 @@ int device_number(const struct config *c);
 enum status device_of(const struct config *c, struct device *ret);
 /* True if the ranks synchronize on the host in each step, so that no step can be captured: ranks in
  * threads do; ranks in processes synchronize on the GPUs (NCCL). */
-bool device_ranks_meet(const struct config *c);
+bool device_ranks_sync_on_host(const struct config *c);
 /* For a checkpoint of another machine: replaces values of `trained` that this machine does not
  * support by supported ones, and prints a line for each. Keys that `c` overrides stay. */
 void device_adapt(struct config *c, const struct config *trained);

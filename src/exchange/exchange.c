@@ -161,8 +161,8 @@ enum status exchange_open(struct exchange_model *m, const char *word, struct are
                     published_names(a));
     if (!m->format)
         return fail(ST_USAGE,
-                    "%s is no model: no run, no checkpoint, no folder of Hugging Face (config.json "
-                    "and weights), no ckpt.pt of nanoGPT",
+                    "%s is not a model: neither a run, a checkpoint, a folder of Hugging Face "
+                    "(config.json and weights) nor a ckpt.pt of nanoGPT",
                     m->path);
     enum status st = m->format->open(m, a);
     if (st == ST_OK && !m->tokens) m->tokens = m->vocab;

@@ -70,16 +70,17 @@ static enum status read_sizes(struct exchange_model *m, const char *path, const 
     for (int i = 0; i < COUNT_OF(sizes); i++) {
         const json_t *size = json_object_get(root, sizes[i].key);
         if (!json_is_integer(size) || json_integer_value(size) < 1)
-            return fail(ST_FORMAT, "%s has no size \"%s\"", path, sizes[i].key);
+            return fail(ST_FORMAT, "%s: %s is missing or is not a positive integer", path,
+                        sizes[i].key);
         const char *size_text = arena_printf(a, "%lld", (long long)json_integer_value(size));
         TRY(exchange_set(m, path, sizes[i].ours, size_text, a));
     }
     const json_t *inner = json_object_get(root, "n_inner");
     int64_t wanted = 4 * m->config.model.n_embd;
     if (!inner || json_is_null(inner)) return ST_OK;
-    if (!json_is_integer(inner)) return fail(ST_FORMAT, "%s: n_inner is no size", path);
+    if (!json_is_integer(inner)) return fail(ST_FORMAT, "%s: n_inner is not an integer", path);
     if (json_integer_value(inner) == wanted) return ST_OK;
-    return fail(ST_UNSUPPORTED, "%s: n_inner is %lld; a GPT of Strobe has 4 n_embd, here %lld",
+    return fail(ST_UNSUPPORTED, "%s: n_inner is %lld; Strobe's GPT supports only 4 n_embd, %lld",
                 path, (long long)json_integer_value(inner), (long long)wanted);
 }
 
@@ -88,11 +89,12 @@ static enum status read_activation(struct exchange_model *m, const char *path, c
 {
     const json_t *item = json_object_get(root, "activation_function");
     const char *name = item ? json_string_value(item) : activations[0].name;
-    for (int i = 0; name && i < COUNT_OF(activations); i++)
+    if (!name) return fail(ST_FORMAT, "%s: activation_function is not a string", path);
+    for (int i = 0; i < COUNT_OF(activations); i++)
         if (!strcmp(activations[i].name, name))
             return exchange_set(m, path, "gelu", activations[i].ours, a);
-    return fail(ST_UNSUPPORTED, "%s: activation_function is %.40s; GELU is the only one here", path,
-                name ? name : "no text");
+    return fail(ST_UNSUPPORTED, "%s: activation_function is %.40s; Strobe's GPT supports only GELU",
+                path, name);
 }
 
 static enum status check_rest(const char *path, const json_t *root)
@@ -103,7 +105,9 @@ static enum status check_rest(const char *path, const json_t *root)
     if (!json_is_string(type) || strcmp(json_string_value(type), "gpt2"))
         return fail(ST_UNSUPPORTED, "%s: model_type is %.40s; only gpt2 is read", path,
                     json_is_string(type) ? json_string_value(type) : "missing");
-    if (norm && (!json_is_number(norm) || fabs(json_number_value(norm) - eps) > 1e-6 * eps))
+    if (norm && !json_is_number(norm))
+        return fail(ST_FORMAT, "%s: layer_norm_epsilon is not a number", path);
+    if (norm && fabs(json_number_value(norm) - eps) > 1e-6 * eps)
         return fail(ST_UNSUPPORTED, "%s: layer_norm_epsilon is %g; Strobe computes with 1e-5", path,
                     json_number_value(norm));
     for (int i = 0; i < COUNT_OF(switches); i++) {
@@ -112,8 +116,9 @@ static enum status check_rest(const char *path, const json_t *root)
         if (item && !json_is_boolean(item))
             return fail(ST_FORMAT, "%s: %s is neither true nor false", path, switches[i].key);
         if (is != switches[i].wanted)
-            return fail(ST_UNSUPPORTED, "%s: %s is %s: the model %s, which Strobe's GPT has not",
-                        path, switches[i].key, is ? "true" : "false", switches[i].other);
+            return fail(
+                ST_UNSUPPORTED, "%s: %s is %s; Strobe's GPT supports only %s (the model %s)", path,
+                switches[i].key, is ? "true" : "false", is ? "false" : "true", switches[i].other);
     }
     return ST_OK;
 }
@@ -177,7 +182,8 @@ static enum status open_files(struct exchange_model *m, const char *index, const
     json_object_foreach((json_t *)map, tensor, item) {
         const char *name = json_string_value(item);
         if (!name || !*name || *name == '.' || strchr(name, '/'))
-            return fail(ST_FORMAT, "%s: tensor %.80s is in no file of this folder", index, tensor);
+            return fail(ST_FORMAT, "%s: the file of tensor %.80s must be a name without folders",
+                        index, tensor);
         const char *path = arena_printf(a, "%s/%s", m->path, name);
         if (opened(m, path)) continue;
         if (m->files == FILES_MOST)

@@ -100,7 +100,8 @@ static enum status read_args(struct exchange_model *m, const struct pickle_value
     for (int i = 0; i < COUNT_OF(sizes); i++) {
         const struct pickle_value *v = pickle_find(args, sizes[i]);
         if (!v || v->type != PICKLE_NUMBER || v->number < 1)
-            return fail(ST_FORMAT, "%s has no size %s in model_args", m->path, sizes[i]);
+            return fail(ST_FORMAT, "%s: %s in model_args is missing or is not a positive number",
+                        m->path, sizes[i]);
         TRY(exchange_set(m, m->path, sizes[i], arena_printf(a, "%lld", (long long)v->number), a));
     }
     const struct pickle_value *bias = pickle_find(args, "bias");

@@ -36,7 +36,7 @@ static enum status name_moment(struct exchange_model *m, struct exchange_tensor 
         if ((int)x->part > m->states) m->states = x->part;
         return ST_OK;
     }
-    return fail(ST_FORMAT, "%s: %s is no state of an optimizer", m->path, x->name);
+    return fail(ST_FORMAT, "%s: %s is not the state of an optimizer", m->path, x->name);
 }
 
 static enum status open_tensors(struct exchange_model *m, int file, struct arena *a)
@@ -67,7 +67,7 @@ static enum status read_state(struct exchange_model *m, const char *path, struct
     if (st == ST_USAGE) st = ST_FORMAT; /* the file is wrong, not the command line */
     m->iter = json_integer_value(iter);
     if (st == ST_OK && (!json_is_integer(iter) || m->iter < 0))
-        st = fail(ST_FORMAT, "%s has no number \"iter\"", path);
+        st = fail(ST_FORMAT, "%s: \"iter\" is missing or is not a number of iterations", path);
     if (json_is_number(best)) m->best_val_loss = json_number_value(best);
     json_decref(root);
     return st;

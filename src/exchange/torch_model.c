@@ -47,7 +47,8 @@ enum status torch_model_add(struct exchange_model *m, const char *name, enum exc
                             bool transposed, const struct pickle_value *v, struct arena *a)
 {
     struct torch_tensor t;
-    if (!v || !torch_is_tensor(v)) return fail(ST_FORMAT, "%s: %.80s is no tensor", m->path, name);
+    if (!v || !torch_is_tensor(v))
+        return fail(ST_FORMAT, "%s: %.80s is not a tensor", m->path, name);
     TRY(torch_tensor(m->private, name, v, &t));
     struct exchange_tensor x = {.name = name,
                                 .part = part,

@@ -82,7 +82,8 @@ static enum status read_end(const struct zip_file *z, struct arena *a, struct di
                       get(tail + i + 20, 2) != (uint64_t)(bytes - i - ZIP_END_BYTES)))
         i--;
     if (i < 0)
-        return fail(ST_FORMAT, "%s is no zip file, or it is cut: it has no end record", z->path);
+        return fail(ST_FORMAT, "%s is not a zip file, or it is truncated: it has no end record",
+                    z->path);
     const uint8_t *end = tail + i;
     uint64_t at = (uint64_t)(z->bytes - bytes + i);
     if (get(end + 4, 2) % ZIP_WIDE16 || get(end + 6, 2) % ZIP_WIDE16) return fail_parts(z);

@@ -7,7 +7,7 @@ void graph_init(struct graph *g, struct arena *a)
     *g = (struct graph){.arena = a, .layer = -1, .scope = ""};
     g->values = 1; /* value 0 means no value */
     g->info = arena_regrow(a, NULL, &g->value_capacity, sizeof *g->info);
-    /* A harmless type for shape rules that read a missing value after a failure. */
+    /* Code that builds a graph may call graph_type of value 0 after a failure. */
     g->info[0].type = type_scalar(DT_F32);
 }
 
@@ -16,7 +16,7 @@ enum status graph_status(const struct graph *g)
     return g->st == ST_OK ? ST_OK : fail(g->st, "%s", g->st_text);
 }
 
-static value stick(struct graph *g, enum status st, const char *text)
+static value record_failure(struct graph *g, enum status st, const char *text)
 {
     if (g->st == ST_OK) {
         g->st = st;
@@ -39,7 +39,7 @@ static value append(struct graph *g, const struct node *n, const struct type *ou
     return to->out[0];
 }
 
-/* The limit ensures that every size, offset and sum of a plan fits in 64 bits. */
+/* Values of at most VALUE_BYTES_MOST keep every size, offset and sum of a plan within 64 bits. */
 static value refuse_size(struct graph *g, const struct node *n, const struct type *type)
 {
     char t[TYPE_TEXT];
@@ -47,7 +47,7 @@ static value refuse_size(struct graph *g, const struct node *n, const struct typ
                           "%s %s gives %s, more than the 16 TiB that one value may have; lower "
                           "batch_size, block_size, n_head or n_embd",
                           op_def(n->op)->name, n->scope, type_text(t, type));
-    return stick(g, st, fail_message());
+    return record_failure(g, st, fail_message());
 }
 
 static value add_node(struct graph *g, struct node *n, const struct type *given)
@@ -63,7 +63,7 @@ static value add_node(struct graph *g, struct node *n, const struct type *given)
     }
     if (def->shape(n, in, given, out) != ST_OK) {
         enum status st = fail_in(ST_USAGE, "%s %s", def->name, n->scope);
-        return stick(g, st, fail_message());
+        return record_failure(g, st, fail_message());
     }
     for (int i = 0; i < n->n_out; i++)
         if (type_bytes(&out[i]) > VALUE_BYTES_MOST) return refuse_size(g, n, &out[i]);

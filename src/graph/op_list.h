@@ -4,17 +4,17 @@
  * OP(NAME, level, family, inputs (least, most), attributes, flags,
  *    precision, inputs that stay f32, shape rule, gradient rule, expansion, cost rule)
  *
- *   level       PRIMITIVE: one arithmetic step; every backend implements all of these. LAYER: one
- *               operation of a layer, as in an eager framework. FUSED: several operations, as a
- *               compiler would fuse them.
+ *   level       PRIMITIVE: has no definition in smaller operators; every backend implements it,
+ *               except PACK, which only oneDNN has. LAYER: one operation of a layer, as in an eager
+ *               framework. FUSED: several operations, as a compiler would fuse them.
  *   family      the row of a profile that counts the operator's time (enum family); BY_PLACE: the
  *               family of the layer that contains the node
  *   attributes  the schema in attr.c; `none`: no attributes
  *   flags       VIEW      the output is the input's bytes with another type
  *               INPLACE   output 0 may overwrite input 0
  *               INPLACE_1 output 0 may overwrite input 1
- *               WRITES(n) for i < n output i is input i, state that is written in place; the node
- *                         is never dead code
+ *               WRITES(n) outputs 0 ... n - 1 are inputs 0 ... n - 1, state that the operator
+ *                         updates in place; the node is never dead code
  *               GRAD_ALL  the gradient rule reads the adjoints of all outputs, not only of output 0
  *               NUMERICS  the operator's kernels depend on struct numerics
  *   precision   the type that the operator computes in under mixed precision (enum policy).
@@ -175,7 +175,7 @@ OP(ATTENTION_GRAD,         LAYER,     ATTENTION,  5, 5, attention,     NUMERICS,
    BF16,     IN(3),                  shape_attention_grad,        no_gradient,        expand_attention_grad,         cost_attention_grad)
 OP(ATTENTION_CACHED,       PRIMITIVE, ATTENTION,  3, 3, attention,     WRITES(1),
    F32,      0,                      shape_attention_cached,      no_gradient,        no_expansion,                  cost_attention_cached)
-/* fused across operations by the pass `fuse` */
+/* fused by the pass `fuse`, except SWIGLU, which models build, and its gradient */
 OP(EMBED_SUM,              FUSED,     EMBEDDINGS, 5, 5, dropout,       0,
    F32,      0,                      shape_embed_sum,             no_gradient,        expand_embed_sum,              cost_embed)
 OP(EMBED_GRAD_SUM,         FUSED,     EMBEDDINGS, 2, 2, table,         0,

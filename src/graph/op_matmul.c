@@ -192,7 +192,8 @@ enum status shape_matmul_sum(struct node *n, const struct type *in, const struct
 {
     TRY(shape_matmul(n, in, given, out));
     if (!n->attr.matmul.ta || n->attr.matmul.tb || in[1].rank != 2)
-        return fail(ST_USAGE, "rows can be summed only in matmuls with a transposed a");
+        return fail(ST_USAGE, "the first operand must be transposed, and the second must be a "
+                              "matrix that is not transposed");
     out[1] = type_1d(out[0].dtype, type_columns(&in[1]));
     n->n_out = 2;
     return ST_OK;

@@ -57,11 +57,11 @@ enum status machine_choose(struct config *c, const struct config *before, bool s
         return ST_OK;
     TRY(isa_limit(c->plan.isa));
     TRY(device_of(c, &d));
-    struct config_chooser by = {
-        .records = d.backend->recording,
+    struct config_facts by = {
+        .captures = d.backend->recording,
         .bfloat16_is_faster = c->plan.dtype == PRECISION_AUTO && bfloat16_is_faster(c, &d, a),
-        .pads = !d.backend->host_memory && model_reads(&c->model, "pad_vocab"),
-        .ranks_meet = device_ranks_meet(c),
+        .padding_pays = !d.backend->host_memory && model_reads(&c->model, "pad_vocab"),
+        .ranks_sync_on_host = device_ranks_sync_on_host(c),
         .before = before};
     config_choose(c, &by);
     if (say && !before) say_chosen(&was, c, a);

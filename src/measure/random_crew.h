@@ -1,4 +1,5 @@
-/* random_crew.h - threads for all ranks except 0, which run each random-token step of rank 0. */
+/* random_crew.h - all ranks except 0, threads or processes, which run each random-token step of
+ * rank 0. */
 #ifndef MEASURE_RANDOM_CREW_H
 #define MEASURE_RANDOM_CREW_H
 
@@ -6,7 +7,7 @@
 #include "engine/engine.h"
 
 /* Each rank except 0 calls these functions, in its thread, before and after a step with a mark
- * (random_step.mark). */
+ * (random_step.mark). Processes do not call them. */
 struct random_crew_watch {
     struct plan_hooks (*begin)(void *user, const struct engine *e, int64_t mark);
     void (*end)(void *user, const struct engine *e);
@@ -17,6 +18,9 @@ struct random_crew_job {
     int64_t vocab;
     struct random_crew_watch watch; /* not used if `begin` is NULL */
 };
+/* On a process of MPI other than that of rank 0: runs the steps of rank 0, then ends the process.
+ * Returns only a failure that this rank has to report. */
+enum status random_crew_follow(struct crew *crew, const struct random_crew_job *job);
 /* Starts the other ranks of this configuration as threads, each with its own engine and weights;
  * the crew is empty if there is one rank. Rank 0 opens its engine with crew->communicator; then
  * random_step_run runs a step on all ranks. Close the crew before rank 0's engine, even if this

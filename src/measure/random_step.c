@@ -192,37 +192,51 @@ static void report(const struct random_step *n, enum random_step_part part, int 
     if (n->tell) n->tell(n->user, part, iteration, begins);
 }
 
+static enum status start_step(struct random_step *n, int iteration, const struct plan_hooks *hooks,
+                              int64_t *ret_start_ns)
+{
+    double begun;
+    report(n, RANDOM_STEP_FEEDS, iteration, true);
+    TRY(crew_order(n->engine->communicator, STEP_ORDER_START, iteration, n->mark));
+    TRY(prepare(n, iteration));
+    TRY(meet(n->engine->communicator, 0, &begun));
+    report(n, RANDOM_STEP_FEEDS, iteration, false);
+    *ret_start_ns = clock_ns();
+    report(n, RANDOM_STEP_STARTS, iteration, true);
+    enum status st = sequence_start(&n->step, hooks);
+    report(n, RANDOM_STEP_STARTS, iteration, false);
+    TRY(st);
+    n->starting_ns += clock_ns() - *ret_start_ns;
+    n->starts++;
+    return ST_OK;
+}
+
+static enum status wait_for_step(struct random_step *n, int iteration)
+{
+    struct step_result result;
+    TRY(crew_order(n->engine->communicator, STEP_ORDER_WAIT, iteration, n->mark));
+    report(n, RANDOM_STEP_WAITS, iteration, true);
+    enum status st = sequence_wait_step(&n->step, &result);
+    report(n, RANDOM_STEP_WAITS, iteration, false);
+    TRY(st);
+    n->done_ns = clock_ns();
+    return meet(n->engine->communicator, result.loss, &n->loss);
+}
+
 static enum status run_step(struct random_step *n, int iteration, const struct plan_hooks *hooks,
                             double *ret_ms)
 {
     struct sequence *s = &n->step;
-    struct communicator *c = n->engine->communicator;
-    double begun;
-    struct step_result result;
     int64_t lookahead = n->lookahead && (!hooks || hooks->recorded) ? sequence_lookahead(s) : 0;
-    int64_t from = n->done_ns;
+    int64_t from = n->done_ns, start;
     for (int64_t next = iteration + sequence_in_flight(s); next <= iteration + lookahead; next++) {
-        report(n, RANDOM_STEP_FEEDS, (int)next, true);
-        TRY(crew_order(c, 0, next, n->mark));
-        TRY(prepare(n, (int)next));
-        TRY(meet(c, 0, &begun));
-        report(n, RANDOM_STEP_FEEDS, (int)next, false);
-        int64_t start = clock_ns();
-        if (!sequence_in_flight(s)) from = start;
-        report(n, RANDOM_STEP_STARTS, (int)next, true);
-        enum status st = sequence_start(s, hooks);
-        report(n, RANDOM_STEP_STARTS, (int)next, false);
-        TRY(st);
-        n->starting_ns += clock_ns() - start;
-        n->starts++;
+        bool idle = !sequence_in_flight(s);
+        TRY(start_step(n, (int)next, hooks, &start));
+        if (idle) from = start;
     }
-    report(n, RANDOM_STEP_WAITS, iteration, true);
-    enum status st = sequence_wait_step(s, &result);
-    report(n, RANDOM_STEP_WAITS, iteration, false);
-    TRY(st);
-    n->done_ns = clock_ns();
+    TRY(wait_for_step(n, iteration));
     if (ret_ms) *ret_ms = clock_ms(from, n->done_ns);
-    return meet(c, result.loss, &n->loss);
+    return ST_OK;
 }
 
 /* If this rank cannot run its step, communicator_fail makes the other ranks stop waiting for it. */
@@ -234,9 +248,18 @@ enum status random_step_run(struct random_step *n, int iteration, const struct p
     return st;
 }
 
+enum status random_step_obey(struct random_step *n, const struct crew_order *o,
+                             const struct plan_hooks *hooks)
+{
+    int64_t start_ns;
+    return o->what == STEP_ORDER_WAIT ? wait_for_step(n, (int)o->iter)
+                                      : start_step(n, (int)o->iter, hooks, &start_ns);
+}
+
 enum status random_step_finish(struct random_step *n)
 {
-    struct step_result result;
-    while (sequence_in_flight(&n->step)) TRY(sequence_wait_step(&n->step, &result));
-    return ST_OK;
+    enum status st = ST_OK;
+    while (st == ST_OK && sequence_in_flight(&n->step)) st = wait_for_step(n, 0);
+    if (st != ST_OK) communicator_fail(n->engine->communicator, st);
+    return st;
 }

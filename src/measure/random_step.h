@@ -17,6 +17,10 @@ enum random_step_part {
     RANDOM_STEP_PARTS
 };
 
+/* What rank 0 orders the other ranks to do (engine/crew.h). */
+enum { STEP_ORDER_START, STEP_ORDER_WAIT };
+struct crew_order;
+
 struct random_step {
     struct engine *engine;
     /* Called before and after each part of the host's work for step `iteration`; may be NULL. */
@@ -69,5 +73,8 @@ enum status random_step_run(struct random_step *n, int iteration, const struct p
                             double *ret_ms);
 /* Waits for a step that lookahead launched, if there is one. */
 enum status random_step_finish(struct random_step *n);
+/* On the other ranks: starts a step, or waits for one, as rank 0 orders. */
+enum status random_step_obey(struct random_step *n, const struct crew_order *o,
+                             const struct plan_hooks *hooks);
 
 #endif

@@ -1,5 +1,5 @@
-/* Fuses a matmul with a neighboring pointwise operator or sum, if the target has a fused kernel
- * that is faster: a library may compute the second operation as the epilogue of the matmul. */
+/* Fuses a matmul with a neighboring pointwise operator or sum, and QUANTIZE with the GELU or norm
+ * that it reads, if the target has a fused kernel that is faster. */
 #include "pass/fuse.h"
 
 /* gelu(linear(x)) -> linear_gelu: y [, linear(x), if the gradient needs it] */
@@ -45,8 +45,8 @@ bool fuse_matmul_gelu_grad(struct fuse *f, int id)
     return true;
 }
 
-/* quantize(gelu(x)) -> quantize_gelu; quantize(gelu_grad(dy, x)) -> quantize_gelu_grad; only if the
- * quantized value has no other use */
+/* quantize(gelu(x)) -> quantize_gelu; quantize(gelu_grad(dy, x)) -> quantize_gelu_grad; only if
+ * nothing else reads the result of gelu or gelu_grad */
 bool fuse_quantize(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *gelu;
@@ -73,8 +73,8 @@ static bool is_read(const struct graph *g, const struct node *n)
     return false;
 }
 
-/* quantize(add_layernorm(a, b)) -> quantize_add_layernorm, if the norm has no other use. All values
- * that ADD_LAYERNORM computes are mapped to the new node, so ADD_LAYERNORM becomes dead code. */
+/* quantize(add_layernorm(a, b)) -> quantize_add_layernorm, if only QUANTIZE reads the norm's
+ * result. The new node computes all values of ADD_LAYERNORM, which becomes dead code. */
 bool fuse_quantize_norm(struct fuse *f, int id)
 {
     const struct node *n = &f->in->node[id], *norm, *made;

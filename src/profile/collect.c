@@ -1,5 +1,6 @@
 #include "profile/collect.h"
 
+#include "backend/communicator.h"
 #include "base/interrupt.h"
 #include "base/threads.h"
 #include "engine/facts.h"
@@ -40,6 +41,14 @@ enum graph_kind mark_kind(const struct marks *m, int mark, int *ret_node)
         if (m->first[kinds[i]] >= 0 && mark >= m->first[kinds[i]]) kind = kinds[i];
     *ret_node = mark - m->first[kind];
     return kind;
+}
+
+bool mark_communicates(const struct marks *m, int mark)
+{
+    int node;
+    enum graph_kind kind = mark_kind(m, mark, &node);
+    const struct graph *g = m->engine->program.plan[kind].graph;
+    return op_def(g->node[node].op)->family == FAMILY_COMMUNICATION;
 }
 
 struct session {
@@ -372,6 +381,8 @@ static enum status collect_by_trace(struct session *s)
     s->c->step = ARENA_NEW(s->a, struct profile_span, s->p->steps);
     s->kept = ARENA_NEW(s->a, int, s->p->steps);
     for (int i = 0; i < s->p->steps; i++) s->kept[i] = -1;
+    if (!communicator_in_process(s->engine->communicator))
+        ranks_begin(s->o->ranks, s->engine, &s->random_step, 0, s->a);
     set_profiler_range(s, true);
     enum status st = alternate_blocks(s, &hooks);
     set_profiler_range(s, false);

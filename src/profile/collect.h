@@ -14,6 +14,8 @@ struct marks {
 struct marks marks_of(const struct engine *e);
 int mark_of(const struct marks *m, const struct plan *p, int node);
 enum graph_kind mark_kind(const struct marks *m, int mark, int *ret_node);
+/* Whether the operator of a mark communicates with other ranks. */
+bool mark_communicates(const struct marks *m, int mark);
 
 /* --- steps.c: steps in a device's trace ------------------------------------------------------- */
 

@@ -82,13 +82,13 @@ static json_t *communication_json(const struct profile *p)
     for (int i = 0; i < c->collectives; i++) {
         const struct profile_collective *x = &c->collective[i];
         json_array_append_new(
-            collectives, json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:o}", "name", x->name, "op",
+            collectives, json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:o}", "name", x->name, "op",
                                    op_def(x->op)->name, "bytes", (json_int_t)x->bytes, "link_bytes",
                                    x->link_bytes, "ms", rounded(x->ms), "waited_ms",
-                                   rounded(x->waited_ms), "ceiling_bytes_per_s",
+                                   number_or_null(x->waited_ms), "ceiling_bytes_per_s",
                                    number_or_null(x->ceiling > 0 ? rounded(x->ceiling) : NAN)));
     }
-    for (int r = 0; r < c->ranks; r++)
+    for (int r = 0; r < c->seen && c->seen == c->ranks; r++)
         json_array_append_new(waited, json_real(rounded(c->rank[r].waited_ms)));
     return json_pack("{s:f, s:f, s:f, s:o, s:o}", "ms", rounded(c->all_ms), "hidden_ms",
                      rounded(c->hidden_ms), "exposed_ms", rounded(c->exposed_ms), "waited_ms",

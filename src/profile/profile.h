@@ -96,7 +96,7 @@ struct profile_collective {
     int64_t bytes;     /* of its range */
     double link_bytes; /* that a rank sends and receives: the cost of its node */
     double ms;         /* from the arrival of the last rank to its end */
-    double waited_ms;  /* from the arrival of rank 0 to that of the last rank */
+    double waited_ms;  /* from the arrival of rank 0 to that of the last rank; NaN: unknown */
     double ceiling;    /* bytes/s of a measured all-reduce of as many bytes; 0: unknown */
 };
 struct profile_kernel {
@@ -111,12 +111,16 @@ struct profile_rank {
 };
 struct profile_communication {
     int ranks;
+    int seen; /* how many ranks recorded their collectives: all threads, or rank 0 as a process */
+    /* By a GPU's trace: the times are those of NCCL's kernels, in which a rank also waits for the
+     * others, and `seen` is 0. */
+    bool kernels;
     /* In which a collective was started and not done: beside kernels that compute (hidden), and the
      * rest (exposed). */
     double all_ms, hidden_ms, exposed_ms;
     struct profile_collective *collective; /* of a step, in their order */
     int collectives;
-    struct profile_rank *rank;
+    struct profile_rank *rank; /* `seen` of them */
 };
 
 struct profile {

@@ -1,5 +1,6 @@
-/* Communication of several ranks: each records its collectives, and those but rank 0, whose kernels
- * are the profile's, also their kernels. */
+/* Communication of several ranks. Threads record their collectives, and those but rank 0, whose
+ * kernels are the profile's, also their kernels. Of ranks that are processes only rank 0 records:
+ * its collectives on a CPU; on a GPU they are kernels of NCCL in the trace. */
 #include "profile/ranks.h"
 
 #include "backend/communicator.h"
@@ -16,7 +17,7 @@ struct rank_log {
 
 struct profile_ranks {
     struct marks marks;
-    int ranks;
+    int ranks, seen;
     int *mark; /* of each collective of a step, in their order */
     int collectives;
     struct rank_log *rank;
@@ -53,11 +54,12 @@ void ranks_begin(struct profile_ranks *r, const struct engine *e, const struct r
     if (!r || !e->communicator) return;
     r->marks = marks_of(e);
     r->ranks = communicator_ranks(e->communicator);
+    r->seen = communicator_in_process(e->communicator) ? r->ranks : 1;
     r->collectives = list_collectives(&r->marks, n, NULL);
     r->mark = ARENA_NEW(a, int, r->collectives);
     list_collectives(&r->marks, n, r->mark);
-    r->rank = ARENA_NEW(a, struct rank_log, r->ranks);
-    for (int k = 0; k < r->ranks; k++) {
+    r->rank = ARENA_NEW(a, struct rank_log, r->seen);
+    for (int k = 0; k < r->seen; k++) {
         struct rank_log *l = &r->rank[k];
         *l = (struct rank_log){.all = r, .marks = r->marks};
         l->log.collective = ARENA_NEW(a, struct collective_record, (int64_t)steps * r->collectives);
@@ -142,11 +144,7 @@ static double ms_between(int64_t from_ns, int64_t to_ns)
 
 static bool computes(const struct profile_ranks *r, const struct activity *x)
 {
-    int node;
-    if (x->mark < 0) return false;
-    enum graph_kind kind = mark_kind(&r->marks, x->mark, &node);
-    const struct plan *p = &r->marks.engine->program.plan[kind];
-    return op_def(p->graph->node[node].op)->family != FAMILY_COMMUNICATION;
+    return x->mark >= 0 && !mark_communicates(&r->marks, x->mark);
 }
 
 /* The part of from ... to in which kernels compute. Activities are in order; *at is the first that
@@ -179,22 +177,18 @@ static void add_step(const struct profile_ranks *r, const struct trace *t, int s
     }
 }
 
-/* Collective i of the step, over all steps of rank 0. */
-static struct profile_collective collective(const struct profile_ranks *r, int i, int steps)
+/* Describes collective i of a step, without its times. */
+static struct profile_collective describe(const struct profile_ranks *r, int i)
 {
     int node;
     enum graph_kind kind = mark_kind(&r->marks, r->mark[i], &node);
     const struct plan *p = &r->marks.engine->program.plan[kind];
     const struct node *n = &p->graph->node[node];
-    const struct collective_record *c = r->rank[0].log.collective + i;
-    struct profile_collective x = {.mark = r->mark[i], .op = n->op, .name = n->scope};
-    x.bytes = type_bytes(graph_type(p->graph, n->in[0]));
-    x.link_bytes = p->step[node].cost.bytes;
-    for (int s = 0; s < steps; s++, c += r->collectives) {
-        x.ms += ms_between(c->met_ns, c->done_ns) / steps;
-        x.waited_ms += ms_between(c->begun_ns, c->met_ns) / steps;
-    }
-    return x;
+    return (struct profile_collective){.mark = r->mark[i],
+                                       .op = n->op,
+                                       .name = n->scope,
+                                       .bytes = type_bytes(graph_type(p->graph, n->in[0])),
+                                       .link_bytes = p->step[node].cost.bytes};
 }
 
 static double waited_ms(const struct profile_ranks *r, int rank, int steps)
@@ -206,29 +200,66 @@ static double waited_ms(const struct profile_ranks *r, int rank, int steps)
     return ms / steps;
 }
 
-void ranks_take(const struct profile_ranks *r, const struct collected *c, struct profile *p,
-                struct arena *a)
+/* Times from the records of the ranks. */
+static void take_records(const struct profile_ranks *r, const struct collected *c,
+                         const struct profile *p, struct profile_communication *x, struct arena *a)
 {
     int64_t at = 0;
-    if (!r || !r->rank || !p->steps) return;
-    struct profile_communication *x = ARENA_NEW(a, struct profile_communication, 1);
-    *x = (struct profile_communication){.ranks = r->ranks, .collectives = r->collectives};
     for (int step = 0; step < p->steps; step++) add_step(r, &c->trace, step, &at, x);
     x->all_ms /= p->steps;
     x->hidden_ms /= p->steps;
-    x->exposed_ms = fmax(x->all_ms - x->hidden_ms, 0);
-    x->collective = ARENA_NEW(a, struct profile_collective, r->collectives);
     for (int i = 0; i < r->collectives; i++) {
-        struct profile_collective *one = &x->collective[i];
-        *one = collective(r, i, p->steps);
-        if (p->machine && one->op == OP_ALL_REDUCE)
-            one->ceiling = machine_link_rate(p->machine, r->ranks, (double)one->bytes);
+        const struct collective_record *one = r->rank[0].log.collective + i;
+        for (int step = 0; step < p->steps; step++, one += r->collectives) {
+            x->collective[i].ms += ms_between(one->met_ns, one->done_ns) / p->steps;
+            x->collective[i].waited_ms += ms_between(one->begun_ns, one->met_ns) / p->steps;
+        }
     }
-    x->rank = ARENA_NEW(a, struct profile_rank, r->ranks);
-    for (int k = 0; k < r->ranks; k++) {
+    x->seen = r->seen;
+    x->rank = ARENA_NEW(a, struct profile_rank, r->seen);
+    for (int k = 0; k < r->seen; k++) {
         x->rank[k] = r->rank[k].log;
         x->rank[k].kernels = k && same_kernels(r, &r->rank[k]) ? r->marks.per_step : 0;
         x->rank[k].waited_ms = waited_ms(r, k, p->steps);
     }
+}
+
+/* Times from the rows of NCCL's kernels: a row has the exposed time of a step, and the rest. */
+static void take_rows(const struct profile_ranks *r, const struct profile *p,
+                      struct profile_communication *x)
+{
+    x->kernels = true;
+    for (int i = 0; i < p->rows; i++) {
+        const struct profile_row *row = &p->row[i];
+        if (row->node < 0 || row->family != FAMILY_COMMUNICATION) continue;
+        int mark = r->marks.first[row->kind] + row->node;
+        x->all_ms += row->ms + row->hidden_ms;
+        x->hidden_ms += row->hidden_ms;
+        for (int k = 0; k < r->collectives; k++)
+            if (r->mark[k] == mark) x->collective[k].ms += row->ms + row->hidden_ms;
+    }
+}
+
+void ranks_take(const struct profile_ranks *r, const struct collected *c, struct profile *p,
+                struct arena *a)
+{
+    if (!r || !r->rank || !p->steps) return;
+    if (p->by == PROFILE_EVENTS && r->seen < r->ranks) return; /* NCCL has no records */
+    struct profile_communication *x = ARENA_NEW(a, struct profile_communication, 1);
+    *x = (struct profile_communication){.ranks = r->ranks, .collectives = r->collectives};
+    x->collective = ARENA_NEW(a, struct profile_collective, r->collectives);
+    bool waits = p->by != PROFILE_TRACE && r->seen == r->ranks;
+    for (int i = 0; i < r->collectives; i++) {
+        struct profile_collective *one = &x->collective[i];
+        *one = describe(r, i);
+        one->waited_ms = waits ? 0 : NAN;
+        if (p->machine && one->op == OP_ALL_REDUCE)
+            one->ceiling = machine_link_rate(p->machine, r->ranks, (double)one->bytes);
+    }
+    if (p->by == PROFILE_TRACE)
+        take_rows(r, p, x);
+    else
+        take_records(r, c, p, x, a);
+    x->exposed_ms = fmax(x->all_ms - x->hidden_ms, 0);
     p->communication = x;
 }

@@ -1,7 +1,8 @@
 /* Turns activities into rows. One sweep over each step attributes every moment to the running
- * activity that began first. A moment without activity is idle time and counts for the phase of the
- * next activity. Time after the end of the step is cut off. So rows and idle time add up to the
- * step, whatever overlaps. */
+ * activity that began first, but to a collective of a GPU, which runs beside the others, only if
+ * nothing else runs. A moment without activity is idle time and counts for the phase of the next
+ * activity. Time after the end of the step is cut off. So rows and idle time add up to the step,
+ * whatever overlaps. */
 #include "profile/collect.h"
 
 #include "base/str.h"
@@ -35,7 +36,7 @@ struct making {
     int *each_capacity; /* per row: of each_ms */
     int capacity, nexts, capacities;
     double *ms[PHASE_COUNT], *idle[PHASE_COUNT]; /* per step */
-    int64_t gaps;
+    int64_t gaps, beside;
     bool primitive;
     struct arena *a;
 };
@@ -150,32 +151,61 @@ static enum phase phase_at(const struct making *m, int64_t i, int64_t end, enum 
     return last;
 }
 
+static bool runs_beside(const struct making *m, const struct activity *x)
+{
+    return m->p->by == PROFILE_TRACE && x->kind == ACTIVITY_KERNEL && x->mark >= 0 &&
+           mark_communicates(&m->c->marks, x->mark);
+}
+
+/* Attributes the time from ... to, in which nothing else runs, to the collectives among activities
+ * begin ... end - 1 and to idle time. Collectives follow one another; m->beside is the first that
+ * may still run. */
+static void fill_gap(struct making *m, int step, enum phase phase, int64_t begin, int64_t end,
+                     int64_t from_ns, int64_t to_ns)
+{
+    int64_t left_ns = to_ns - from_ns;
+    if (left_ns <= 0) return;
+    for (int64_t i = max_i64(m->beside, begin); i < end; i++) {
+        const struct activity *x = &m->c->trace.activity[i];
+        if (x->start_ns >= to_ns) break;
+        if (i == m->beside && x->end_ns <= from_ns) m->beside = i + 1;
+        if (!runs_beside(m, x)) continue;
+        int64_t ns = min_i64(x->end_ns, to_ns) - max_i64(x->start_ns, from_ns);
+        if (ns <= 0) continue;
+        struct profile_row *r = &m->p->row[m->row_of[i]];
+        r->step_ms[step] += 1e-6 * (double)ns;
+        r->hidden_ms -= 1e-6 * (double)ns / m->p->steps;
+        left_ns -= ns;
+    }
+    m->gaps += left_ns > 0;
+    m->idle[phase][step] += 1e-6 * (double)left_ns;
+    m->ms[phase][step] += 1e-6 * (double)(to_ns - from_ns);
+}
+
 static void sweep_step(struct making *m, int step, int64_t begin, int64_t end)
 {
     const struct profile_span *span = &m->c->step[step];
     int64_t now = span->start_ns;
     enum phase phase = PHASE_FORWARD;
+    m->beside = begin;
     for (int64_t i = begin; i < end; i++) {
         const struct activity *x = &m->c->trace.activity[i];
         phase = phase_at(m, i, end, phase);
         int row = m->row_of[i] = find_row(m, x, phase);
         int64_t start = x->start_ns > now ? x->start_ns : now;
         int64_t end_ns = x->end_ns < span->end_ns ? x->end_ns : span->end_ns;
-        double idle = 1e-6 * (double)(start - now);
-        double own = end_ns > start ? 1e-6 * (double)(end_ns - start) : 0;
+        bool beside = runs_beside(m, x);
+        double own = end_ns > start && !beside ? 1e-6 * (double)(end_ns - start) : 0;
         double here = 1e-6 * (double)(end_ns - x->start_ns);
-        m->gaps += start > now;
-        m->idle[phase][step] += idle;
-        m->ms[phase][step] += idle + own;
-        m->p->row[row].step_ms[step] += own;
-        m->p->row[row].hidden_ms += (here - own) / m->p->steps;
         add_run(m, row, 1e-6 * (double)(x->end_ns - x->start_ns));
+        m->p->row[row].hidden_ms += (here - own) / m->p->steps;
+        if (beside) continue;
+        fill_gap(m, step, phase, begin, i, now, start);
+        m->ms[phase][step] += own;
+        m->p->row[row].step_ms[step] += own;
         if (end_ns > now) now = end_ns > start ? end_ns : start;
     }
-    double rest = span->end_ns > now ? 1e-6 * (double)(span->end_ns - now) : 0;
-    m->gaps += rest > 0;
-    m->idle[phase][step] += rest;
-    m->ms[phase][step] += rest;
+    fill_gap(m, step, phase, begin, end, now, span->end_ns);
 }
 
 /* --- results ---------------------------------------------------------------------------------- */
@@ -282,7 +312,7 @@ static void conclude_steps(struct making *m)
 /* Device times are rounded: an activity that begins this early does not overlap the one before. */
 enum { ROUNDED_NS = 1000 };
 
-/* Copies that overlap a kernel get a separate lane. */
+/* Collectives, and copies that overlap a kernel, get a separate lane. */
 static void make_timeline(struct making *m, int64_t begin, int64_t end)
 {
     struct profile *p = m->p;
@@ -290,7 +320,8 @@ static void make_timeline(struct making *m, int64_t begin, int64_t end)
     p->moment = ARENA_NEW(m->a, struct profile_moment, end - begin);
     for (int64_t i = begin; i < end; i++) {
         const struct activity *x = &m->c->trace.activity[i];
-        int lane = x->kind != ACTIVITY_KERNEL && x->start_ns < busy - ROUNDED_NS;
+        int lane =
+            runs_beside(m, x) || (x->kind != ACTIVITY_KERNEL && x->start_ns < busy - ROUNDED_NS);
         if (!lane && x->end_ns > busy) busy = x->end_ns;
         p->moment[p->moments++] =
             (struct profile_moment){m->row_of[i], 1e-3 * (double)(x->start_ns - origin),

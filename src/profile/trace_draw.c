@@ -95,6 +95,14 @@ static void describe_rows(struct drawing *d)
     }
 }
 
+/* NCCL's kernels run beside the others, in a row of their own. */
+static bool is_collective(const struct drawing *d, int64_t i)
+{
+    const struct profile_communication *c = d->p->communication;
+    const struct profile_row *row = &d->p->row[d->p->record.row[i]];
+    return c && c->kernels && row->node >= 0 && row->family == FAMILY_COMMUNICATION;
+}
+
 /* Events in one row of a trace must not overlap: an activity goes to the first free row. */
 static void choose_lanes(struct drawing *d, int64_t from, int64_t to)
 {
@@ -103,6 +111,10 @@ static void choose_lanes(struct drawing *d, int64_t from, int64_t to)
     for (int64_t i = from; i < to; i++) {
         const struct activity *x = &d->p->record.activity[i];
         int kind = x->kind != ACTIVITY_KERNEL, lane = 0;
+        if (is_collective(d, i)) {
+            d->lane[i - from] = TRACE_COMMUNICATION;
+            continue;
+        }
         while (lane < TRACE_LANES && free_at[kind][lane] > x->start_ns) lane++;
         d->lane[i - from] = lane < TRACE_LANES ? lane + (kind ? TRACE_COPIES : TRACE_KERNELS) : -1;
         if (lane == TRACE_LANES) continue;
@@ -174,7 +186,7 @@ static void write_ranges(struct drawing *d, int step)
     for (int64_t i = r->begin[step]; i < r->end[step]; i++) {
         const struct activity *x = &r->activity[i];
         const struct profile_row *row = &d->p->row[r->row[i]];
-        if (row->node < 0) continue;
+        if (row->node < 0 || is_collective(d, i)) continue;
         int same = range_shared(now, &row->range);
         close_spans(&s, 1 + same, x->start_ns);
         for (int k = same; k < row->range.words; k++)
@@ -300,7 +312,7 @@ static void write_collectives(struct drawing *d, int rank, int step)
 
 static void write_ranks(struct drawing *d, int step)
 {
-    for (int r = 0; d->p->communication && r < d->p->communication->ranks; r++) {
+    for (int r = 0; d->p->communication && r < d->p->communication->seen; r++) {
         write_kernels(d, r, step);
         write_collectives(d, r, step);
     }

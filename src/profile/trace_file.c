@@ -40,7 +40,7 @@ static void write_names(const struct drawing *d, struct str *s)
             name(s, "thread", TRACE_DEVICE, row,
                  drawing_quoted(arena_printf(d->a, "%s%s", kinds[kind], more), d->a), row);
         }
-    for (int r = 0; c && r < c->ranks; r++) {
+    for (int r = 0; c && (r < c->seen || r == 0); r++) {
         int process = TRACE_DEVICE + r;
         name(s, "thread", process, TRACE_COMMUNICATION, "\"communication\"", TRACE_COMMUNICATION);
         if (!r) continue;

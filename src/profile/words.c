@@ -445,20 +445,30 @@ static const char *gain_words(struct writer *s, const struct rung *r)
                         number(s, r->matmuls_ms, 3), number(s, r->gain_ms, 3));
 }
 
+/* A process does not learn when the others begin a collective. */
+static const char *waits_words(struct writer *s, const struct profile_communication *c)
+{
+    if (c->kernels) return "; NCCL's kernels include the time in which they wait for other ranks";
+    if (c->seen < c->ranks) return "; that includes the time in which it waits for other ranks";
+    const char *waited = "";
+    for (int r = 0; r < c->seen; r++)
+        waited =
+            arena_printf(s->a, "%s%s%s", waited, r ? ", " : "", number(s, c->rank[r].waited_ms, 3));
+    return arena_printf(s->a,
+                        "; in all its collectives rank 0 ... %d waits for the slowest rank for %s "
+                        "ms",
+                        c->ranks - 1, waited);
+}
+
 static void add_communication(struct writer *s)
 {
     const struct profile_communication *c = s->p->communication;
     if (!c) return;
-    const char *waited = "";
-    for (int r = 0; r < c->ranks; r++)
-        waited =
-            arena_printf(s->a, "%s%s%s", waited, r ? ", " : "", number(s, c->rank[r].waited_ms, 3));
     ADD(s, "ranks",
         "communication takes %s ms of a step at rank 0: %s ms (%.3g %%) beside kernels that "
-        "compute (hidden), %s ms exposed; in all its collectives rank 0 ... %d waits for the "
-        "slowest rank for %s ms",
+        "compute (hidden), %s ms exposed%s",
         number(s, c->all_ms, 3), number(s, c->hidden_ms, 3), percent(c->hidden_ms, c->all_ms),
-        number(s, c->exposed_ms, 3), c->ranks - 1, waited);
+        number(s, c->exposed_ms, 3), waits_words(s, c));
     if (s->p->machine && machine_link_rate(s->p->machine, c->ranks, 1) == 0)
         ADD(s, "link",
             "all-reduces of %d ranks were not measured: `strobe machine --ranks=%d` measures the "

@@ -3,16 +3,12 @@
 #include "backend/communicator.h"
 #include "base/heap.h"
 #include "base/isa.h"
-#include "base/log.h"
 #include "base/str.h"
-#include "engine/device.h"
 #include "engine/shards.h"
 #include "train/evaluator.h"
 #include "train/learner.h"
 #include "train/sampler.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,7 +198,7 @@ static enum status open_rank(void **ret, const void *config, struct communicator
     if (!config) return ST_OK;
     f->config = ARENA_NEW(&f->arena, struct config, 1);
     *f->config = *(const struct config *)config;
-    f->config->ranks.rank = communicator_rank(c);
+    crew_set_rank(f->config, c);
     return open_follower(f);
 }
 
@@ -230,10 +226,7 @@ static enum status take_config(struct follower *f, int64_t bytes)
     TRY(config_read_memory(c, "the configuration of rank 0", text, &f->arena));
     TRY(isa_limit(c->plan.isa));
     communicator_set_timeout(f->communicator, c->ranks.timeout);
-    c->ranks.rank = communicator_rank(f->communicator);
-    /* the processes of a machine use consecutive GPUs, beginning with that of rank 0 */
-    if (!strcmp(device_backend(c), "cuda"))
-        c->plan.device = DEVICE_CUDA_0 + (unsigned)(device_number(c) + communicator_local_rank());
+    crew_set_rank(c, f->communicator);
     f->config = c;
     return open_follower(f);
 }
@@ -249,59 +242,11 @@ static enum status send_config(struct crew *r, const struct config *c)
     return st;
 }
 
-/* Machines may have different versions of Strobe, or MPI may have joined different commands. */
-static enum status check_programs(struct communicator *c, const struct ranks_program *p)
+enum status ranks_join(struct crew *r, const struct crew_program *p)
 {
-    struct program_words {
-        char build[64], command[HASH_HEX];
-    } own = {0}, *all = HEAP_NEW(struct program_words, communicator_ranks(c));
-    snprintf(own.build, sizeof own.build, "%s", p->build);
-    hash_bytes(p->command, (int64_t)strlen(p->command), own.command);
-    enum status st = communicator_gather(c, &own, sizeof own, all);
-    for (int r = 1; r < communicator_ranks(c) && st == ST_OK; r++) {
-        if (strcmp(all[r].build, all[0].build) != 0)
-            st = fail(ST_USAGE, "rank %d runs Strobe %s, but rank 0 %s; use one program everywhere",
-                      r, all[r].build, all[0].build);
-        else if (strcmp(all[r].command, all[0].command) != 0)
-            st = fail(ST_USAGE, "rank %d was started by another command than rank 0", r);
-    }
-    free(all);
-    return st;
-}
-
-enum status ranks_join(struct crew *r, const struct ranks_program *p)
-{
-    *r = (struct crew){0};
-    if (!communicator_is_mpi()) return ST_OK;
-    TRY(communicator_open_mpi(&r->communicator));
-    struct communicator *c = r->communicator;
-    bool leads = communicator_rank(c) == 0;
-    enum status st = check_programs(c, p);
-    if (leads) {
-        r->listening = st == ST_OK;
-        if (st != ST_OK) crew_close(r);
-        return st;
-    }
-    log_mute_thread();
-    signal(SIGINT, SIG_IGN); /* rank 0 ends the training */
-    signal(SIGTERM, SIG_IGN);
-    if (st == ST_OK) st = crew_follow(c, &follower_work, NULL);
-    bool reports = st != ST_OK && communicator_reports(c);
-    communicator_close(c);
-    r->communicator = NULL;
-    if (reports) return st;
-    exit(st == ST_OK ? 0 : 1);
-}
-
-enum status ranks_count(const struct crew *r, struct config *c, bool asked)
-{
-    int ranks = communicator_ranks(r->communicator);
-    if (!r->communicator || c->ranks.count == ranks) return ST_OK;
-    if (asked)
-        return fail(ST_USAGE, "ranks = %lld, but MPI started %d processes; leave the key out",
-                    (long long)c->ranks.count, ranks);
-    c->ranks.count = ranks;
-    return config_check(c);
+    TRY(crew_join(r, p));
+    return communicator_rank(r->communicator) ? crew_follow_process(r, &follower_work, NULL)
+                                              : ST_OK;
 }
 
 /* --- rank 0 ----------------------------------------------------------------------------------- */

@@ -23,18 +23,10 @@ enum order {
     ORDER_STATE,    /* send this rank's shards to rank 0 */
 };
 
-/* Must be equal in all processes. */
-struct ranks_program {
-    const char *build;   /* "0.4.0 1a2b3c4d release" */
-    const char *command; /* the words of the command line */
-};
-
 /* Call it first in every process. Without MPI, sets r->communicator to NULL. With MPI, rank 0 gets
  * its communicator, for ranks_open; the other ranks follow the orders of rank 0 until its
  * crew_close ends them, and do not return. */
-enum status ranks_join(struct crew *r, const struct ranks_program *p);
-/* Sets the number of ranks to that of MPI; ST_USAGE if the user `asked` for another number. */
-enum status ranks_count(const struct crew *r, struct config *c, bool asked);
+enum status ranks_join(struct crew *r, const struct crew_program *p);
 /* Opens the engines of the other ranks, in threads without MPI. `c` must outlive the ranks. */
 enum status ranks_open(struct crew *r, const struct config *c);
 /* After rank 0 opened its engine: checks that the ranks have the same data and instruction set. */

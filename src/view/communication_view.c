@@ -8,10 +8,10 @@
     X("op", "operator", "what it does", TEXT, x->op == OP_LEAF ? "" : op_def(x->op)->name) \
     X("bytes", "bytes", "of its range", BYTES, true, x->bytes) \
     X("link_bytes", "sent", "bytes that a rank sends: 2 (N - 1) / N of an all-reduce", BYTES, true, (int64_t)x->link_bytes) \
-    X("ms", "ms", "from the arrival of the last rank to its end", NUMBER, true, 4, x->ms) \
+    X("ms", "ms", "from the arrival of the last rank to its end; of a process, from its own arrival", NUMBER, true, 4, x->ms) \
     X("gb_per_s", "GB/s", "bytes sent / that time", NUMBER, rate > 0, 3, 1e-9 * rate) \
     X("ceiling_percent", "% of link", "share of the GB/s of strobe machine --ranks=N at its size", NUMBER, x->ceiling > 0, 3, 100 * rate / x->ceiling) \
-    X("waited_ms", "waited ms", "from the arrival of rank 0 to that of the last rank", NUMBER, true, 3, x->waited_ms)
+    X("waited_ms", "waited ms", "from the arrival of rank 0 to that of the last rank", NUMBER, x->waited_ms >= 0, 3, x->waited_ms)
 /* clang-format on */
 
 static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};

@@ -22,7 +22,7 @@ const char *exact_text(double x, struct arena *a)
     return arena_printf(a, "%lld x 2^%d", (long long)m, exponent);
 }
 
-/* Two digits that count: an error that is nearly -1 has more nines. */
+/* The relative error to two digits, or to more digits if two would round it to -1. */
 static const char *error_text(double y, double x, struct arena *a)
 {
     enum { MOST = 15 };
@@ -43,44 +43,43 @@ static const char *layout_text(const struct number_format *n, struct arena *a)
 /* --- the tables ------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define LAYOUT(X) \
+#define LAYOUT_COLUMNS(X) \
     X("format", "format", "name of the format", TEXT, n->name) \
     X("layout", "█ sign, ▓ exponent, ░ fraction", "one character for each bit", TEXT, layout_text(n, row.arena)) \
     X("exponent_bits", "exponent", "bits of the exponent", NUMBER, true, 0, n->exponent) \
     X("fraction_bits", "fraction", "bits of the fraction", NUMBER, true, 0, n->fraction) \
     X("decimal_digits", "digits", "decimal digits of the significand", FORMAT, true, "%.1f", (n->fraction + 1) * log10(2))
-#define RANGE(X) \
+#define RANGE_COLUMNS(X) \
     X("format", "format", "name of the format", TEXT, n->name) \
     X("largest", "largest", "largest number", FORMAT, true, "%.5g", n->largest) \
-    X("smallest_normal", "least normal", "smallest with all bits", FORMAT, true, "%.5g", number_smallest_normal(f)) \
+    X("smallest_normal", "least normal", "smallest with a full significand", FORMAT, true, "%.5g", number_smallest_normal(f)) \
     X("smallest_subnormal", "least subnormal", "smallest above 0", FORMAT, true, "%.5g", number_smallest(f)) \
     X("epsilon", "epsilon", "distance from 1 to the next number", FORMAT, true, "%.5g", number_spacing(f, 1)) \
     X("beyond", "overflow gives", "by the hardware's conversion", TEXT, n->saturates ? "the largest" : "infinity")
-#define VALUE(X) \
+#define VALUE_COLUMNS(X) \
     X("format", "format", "name of the format", TEXT, n->name) \
     X("value", "becomes, exactly", "the nearest number", SHOWN, true, exact_text(y, row.arena), y) \
-    X("relative_error", "rel. error", "(value - X) / X", SHOWN, x == y || (isfinite(y) && isfinite(x)), error_text(y, x, row.arena), x == y ? 0 : (y - x) / x) \
+    X("relative_error", "rel. error", "(value - given number) / given number", SHOWN, x == y || (isfinite(y) && isfinite(x)), error_text(y, x, row.arena), x == y ? 0 : (y - x) / x) \
     X("spacing", "spacing", "distance to the next number of larger magnitude", FORMAT, !isnan(number_spacing(f, y)), "%.5g", number_spacing(f, y)) \
     X("hex", "hex", "the bits", SHOWN, true, arena_printf(row.arena, "%0*x", (number_width(f) + 3) / 4, number_bits(f, y)), number_bits(f, y))
-#define BITS_OF(X) \
+#define BITS_COLUMNS(X) \
     X("format", "format", "name of the format", TEXT, n->name) \
     X("bits", "sign exponent fraction", "the bits of the value", TEXT, arena_strdup(row.arena, number_text(f, y, text)))
 /* clang-format on */
 
-/* The four tables, a row for each format. */
 static void add_tables(double x, const char *word, struct sheet *s, struct arena *a)
 {
-    static const struct table_column layout[] = {LAYOUT(TABLE_COLUMN)},
-                                     range[] = {RANGE(TABLE_COLUMN)},
-                                     value[] = {VALUE(TABLE_COLUMN)},
-                                     bits[] = {BITS_OF(TABLE_COLUMN)};
+    static const struct table_column layout[] = {LAYOUT_COLUMNS(TABLE_COLUMN)},
+                                     range[] = {RANGE_COLUMNS(TABLE_COLUMN)},
+                                     value[] = {VALUE_COLUMNS(TABLE_COLUMN)},
+                                     bits[] = {BITS_COLUMNS(TABLE_COLUMN)};
     const struct {
         const char *title;
         const struct table_column *column;
         int columns;
     } table[] = {{NULL, layout, COUNT_OF(layout)},
                  {NULL, range, COUNT_OF(range)},
-                 {arena_printf(a, "%s in each", word), value, COUNT_OF(value)},
+                 {arena_printf(a, "%s in each format", word), value, COUNT_OF(value)},
                  {NULL, bits, COUNT_OF(bits)}};
     for (int i = 0; i < COUNT_OF(table); i++) {
         struct table_row row = {.arena = a};
@@ -93,13 +92,13 @@ static void add_tables(double x, const char *word, struct sheet *s, struct arena
             double y = number_round(f, x);
             switch (i) {
             case 0:
-                LAYOUT(TABLE_CELL) break;
+                LAYOUT_COLUMNS(TABLE_CELL) break;
             case 1:
-                RANGE(TABLE_CELL) break;
+                RANGE_COLUMNS(TABLE_CELL) break;
             case 2:
-                VALUE(TABLE_CELL) break;
+                VALUE_COLUMNS(TABLE_CELL) break;
             default:
-                BITS_OF(TABLE_CELL)
+                BITS_COLUMNS(TABLE_CELL)
             }
         }
     }
@@ -117,11 +116,9 @@ static bool rounds_to_largest(enum number_kind f, double x)
 static const char *overflow_words(enum number_kind f, double x, const char *word, struct arena *a)
 {
     const struct number_format *n = &number_formats[f];
-    const char *beyond = arena_printf(
-        a, "%s: %s is %s the largest number, %.6g", n->name, word,
-        isinf(x) ? (n->infinities ? "infinite, beyond" : "infinite (no bits mean that), beyond")
-                 : "beyond",
-        n->largest);
+    const char *none = isinf(x) && !n->infinities ? " (the format has no infinity)" : "";
+    const char *beyond = arena_printf(a, "%s: %s is beyond the largest number, %.6g%s", n->name,
+                                      word, n->largest, none);
     if (isinf(number_round(f, x)))
         return arena_printf(a, "%s: overflow, %s gives infinity", beyond, n->conversion);
     if (!n->saturates || rounds_to_largest(f, x))
@@ -139,8 +136,8 @@ static const char *words_of(enum number_kind f, double x, const char *word, stru
     if (fabs(x) > n->largest) return overflow_words(f, x, word, a);
     if (y == 0)
         return arena_printf(a,
-                            "%s: underflow, %s becomes 0: it is not more than half of the smallest "
-                            "number, %.5g",
+                            "%s: underflow: %s becomes 0, because its magnitude is at most half "
+                            "of the smallest number above 0, %.5g",
                             n->name, word, number_smallest(f));
     if (y < number_smallest_normal(f))
         return arena_printf(a, "%s: subnormal: %d of the %d bits of a significand are left",
@@ -151,7 +148,7 @@ static const char *words_of(enum number_kind f, double x, const char *word, stru
 void formats_sheet(double x, const char *word, struct sheet *s, struct arena *a)
 {
     *s = (struct sheet){.name = "formats",
-                        .title = arena_printf(a, "Number formats, and %s in each", word)};
+                        .title = arena_printf(a, "Number formats, and %s in each format", word)};
     add_tables(x, word, s, a);
     for (int f = 0; f < NUMBER_KINDS; f++) {
         const char *words = words_of(f, x, word, a);
@@ -160,15 +157,16 @@ void formats_sheet(double x, const char *word, struct sheet *s, struct arena *a)
     sheet_note(s, "Values are rounded to the nearest number, ties to even, as a GPU converts: "
                   "cvt.rn; to fp8 cvt.rn.satfinite, which gives the largest number for anything "
                   "beyond it, infinity too, and keeps NaN.");
-    sheet_note(s, "tf32 has 19 bits in a register of 32. cvt.rna.tf32 (before compute capability "
-                  "9.0 the only one) rounds ties away from zero; tensor cores that are given plain "
-                  "fp32 ignore its last 13 bits.");
+    sheet_note(s,
+               "tf32 has 19 bits in a register of 32. cvt.rna.tf32, the only conversion to tf32 "
+               "before compute capability 9.0, rounds ties away from zero; tensor cores that are "
+               "given plain fp32 ignore its last 13 bits.");
 }
 
 /* --- the picture ------------------------------------------------------------------------------ */
 
-enum { LEFT = 64, HEAD = 84, ROW = 46, CELL = 16, HIGH = 22, VALUE = 240 };
-enum { BITS = 32, WIDTH = LEFT + BITS * CELL + VALUE };
+enum { LEFT = 64, HEAD = 84, ROW = 46, CELL = 16, CELL_HEIGHT = 22, VALUE_WIDTH = 240 };
+enum { BITS = 32, WIDTH = LEFT + BITS * CELL + VALUE_WIDTH };
 
 static const struct {
     const char *name, *color;
@@ -179,8 +177,8 @@ static void print_cell(struct markup *m, double x, double y, int part, const cha
     markup_printf(m,
                   "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
                   "style=\"fill: var(--%s); fill-opacity: .3; stroke: var(--paper)\"/>\n",
-                  x, y, CELL, HIGH, parts[part].color);
-    svg_text(m, "", x + CELL / 2.0, y + HIGH - 7, "middle", text);
+                  x, y, CELL, CELL_HEIGHT, parts[part].color);
+    svg_text(m, "", x + CELL / 2.0, y + CELL_HEIGHT - 7, "middle", text);
 }
 
 static void print_row(struct markup *m, enum number_kind f, double x, double top, struct arena *a)
@@ -188,13 +186,13 @@ static void print_row(struct markup *m, enum number_kind f, double x, double top
     const struct number_format *n = &number_formats[f];
     uint32_t bits = number_bits(f, x);
     int width = number_width(f);
-    svg_text(m, "chart-head", LEFT - 10, top + HIGH - 7, "end", n->name);
+    svg_text(m, "chart-head", LEFT - 10, top + CELL_HEIGHT - 7, "end", n->name);
     for (int i = 0; i < width; i++) {
         int part = i == 0 ? 0 : i <= n->exponent ? 1 : 2;
         print_cell(m, LEFT + i * CELL, top, part, bits >> (width - 1 - i) & 1 ? "1" : "0");
     }
-    svg_text(m, "", LEFT + width * CELL + 10, top + HIGH - 7, "start", exact_text(x, a));
-    svg_text(m, "chart-soft", LEFT, top + HIGH + 13, "start",
+    svg_text(m, "", LEFT + width * CELL + 10, top + CELL_HEIGHT - 7, "start", exact_text(x, a));
+    svg_text(m, "chart-soft", LEFT, top + CELL_HEIGHT + 13, "start",
              arena_printf(a, "1 + %d + %d bits, up to %.5g, digits: %.1f", n->exponent, n->fraction,
                           n->largest, (n->fraction + 1) * log10(2)));
 }
@@ -207,7 +205,7 @@ void formats_print_svg(double x, const char *word, struct markup *m, struct aren
     for (int i = 0; i < COUNT_OF(parts); i++) {
         double left = LEFT + 100 * i;
         print_cell(m, left, 42, i, "");
-        svg_text(m, "chart-soft", left + CELL + 6, 42 + HIGH - 7, "start", parts[i].name);
+        svg_text(m, "chart-soft", left + CELL + 6, 42 + CELL_HEIGHT - 7, "start", parts[i].name);
     }
     for (int f = 0; f < NUMBER_KINDS; f++) print_row(m, f, number_round(f, x), HEAD + ROW * f, a);
     svg_close(m);

@@ -5,13 +5,13 @@
 #include "lab/memory/memory_file.h"
 #include "present/sheet.h"
 
-/* Tables of the levels and, for a GPU, of the limits of an SM; the curves are only drawn. */
+/* Tables of the levels, of the limits of an SM (GPU), and of the curves' points (drawn_only). */
 void lab_memory_sheet(const struct memory_run *r, struct sheet *s, struct arena *a);
-/* Draw bandwidth and latency over the working set, with the ends of the levels: side by side as
- * SVG, and one below the other as text. */
+/* Draw bandwidth and latency over the working set, and mark the sizes of the levels: side by side
+ * as SVG, and one below the other as text. */
 void lab_memory_svg(const struct memory_run *r, struct markup *m, struct arena *a);
+void lab_memory_text(const struct memory_run *r, struct str *s, struct arena *a);
 /* Prints the last measured levels of the machine `m`, or the command that measures them. */
 void lab_memory_record(const struct machine *m, struct str *s, struct arena *a);
-void lab_memory_text(const struct memory_run *r, struct str *s, struct arena *a);
 
 #endif

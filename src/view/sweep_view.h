@@ -1,5 +1,5 @@
 /* sweep_view.h - the speed of a kernel at different occupancies (lab/occupancy/sweep.h), as a sheet
- * with one curve for growing registers and one for growing shared memory. */
+ * with one curve over the registers of a thread and one over the shared memory of a block. */
 #ifndef VIEW_SWEEP_VIEW_H
 #define VIEW_SWEEP_VIEW_H
 

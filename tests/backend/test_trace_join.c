@@ -100,7 +100,7 @@ static void test_a_call_without_a_record_is_reported(void **state)
 }
 
 static const int first[] = {10, 11, 11}, second[] = {20};
-static const struct trace_replay three[] = {{first, 3}, {second, 1}, {first, 3}};
+static const struct trace_replay three[] = {{first, NULL, 3}, {second, NULL, 1}, {first, NULL, 3}};
 
 /* All calls have the same number: numbers are not needed if no record is missing. */
 static void test_replays_are_matched_in_order(void **state)
@@ -114,6 +114,32 @@ static void test_replays_are_matched_in_order(void **state)
     trace_join(&(struct trace_input){r, 8, c, 2, three, 3, NULL, 0}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:10 0:11 0:11 5 1:20 2:10 2:11 2:11");
     assert_int_equal(t.unmatched, 0);
+    arena_release(&a);
+}
+
+/* Kernels of NCCL run beside the others, so their order among them says nothing. A replay that has
+ * another number of them than were captured is not matched. */
+static void test_collectives_run_beside(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    struct trace t;
+    static const int mark[] = {10, 20, 11, 21};
+    static const bool beside[] = {false, true, false, true};
+    static const struct trace_replay two[] = {{mark, beside, 4}, {mark, beside, 4}};
+    struct trace_record r[] = {replayed(8, 10), replayed(8, 20), replayed(8, 30), replayed(8, 40),
+                               replayed(9, 50), replayed(9, 60), replayed(9, 70), replayed(9, 80)};
+    struct trace_call c[] = {{8, -1, 0}, {9, -1, 1}};
+    static const int nccl[] = {2, 3, 4, 6};
+    for (int i = 0; i < COUNT_OF(nccl); i++)
+        r[nccl[i]].name = "_Z24ncclDevKernel_AllReduce24ncclDevKernelArgsStorage";
+    trace_join(&(struct trace_input){r, 8, c, 2, two, 2, NULL, 0}, &t, &a);
+    assert_string_equal(marks(&t, &a), "0:10 0:11 0:20 0:21 1:20 1:10 1:21 1:11");
+    assert_int_equal(t.unmatched, 0);
+    r[6].name = "replayed";
+    trace_join(&(struct trace_input){r, 8, c, 2, two, 2, NULL, 0}, &t, &a);
+    assert_string_equal(marks(&t, &a), "0:10 0:11 0:20 0:21 1:-1 1:-1 1:-1 1:-1");
+    assert_int_equal(t.unmatched, 4);
     arena_release(&a);
 }
 
@@ -141,7 +167,7 @@ static void test_a_replay_without_its_call_is_unmatched(void **state)
     (void)state;
     struct arena a = {0};
     struct trace t;
-    static const struct trace_replay late[] = {{NULL, 0}, {first, 3}};
+    static const struct trace_replay late[] = {{NULL, NULL, 0}, {first, NULL, 3}};
     struct trace_record r[] = {replayed(3, 10), replayed(4, 20), replayed(4, 30), replayed(4, 40)};
     struct trace_call c[] = {{4, -1, 1}};
     trace_join(&(struct trace_input){r, 4, c, 1, late, 2, NULL, 0}, &t, &a);
@@ -174,7 +200,7 @@ static void test_an_earlier_capture_is_unmatched(void **state)
     (void)state;
     struct arena a = {0};
     struct trace t;
-    static const struct trace_replay two[] = {{NULL, 0}, {first, 3}};
+    static const struct trace_replay two[] = {{NULL, NULL, 0}, {first, NULL, 3}};
     struct trace_record seen[] = {replayed(3, 10), replayed(3, 20), replayed(4, 30),
                                   replayed(4, 40), replayed(4, 50)};
     struct trace_record unseen[] = {replayed(4, 30), replayed(4, 40), replayed(4, 50)};
@@ -252,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_calls_of_the_api),
         cmocka_unit_test(test_a_call_without_a_record_is_reported),
         cmocka_unit_test(test_replays_are_matched_in_order),
+        cmocka_unit_test(test_collectives_run_beside),
         cmocka_unit_test(test_an_incomplete_replay_is_unmatched),
         cmocka_unit_test(test_a_replay_without_its_call_is_unmatched),
         cmocka_unit_test(test_ambiguous_replays_are_unmatched),

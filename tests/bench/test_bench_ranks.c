@@ -17,7 +17,7 @@ static struct config config(void)
 {
     struct config c, tiny = tiny_config();
     config_init(&c); /* sets every text */
-    config_choose(&c, &(struct config_chooser){0});
+    config_choose(&c, &(struct config_facts){0});
     c.model = tiny.model;
     c.data.batch_size = tiny.data.batch_size;
     c.plan = tiny.plan;

@@ -32,7 +32,7 @@ static struct bench_cell cell_of(const char *phases)
     struct bench_cell c = {.vocab = TINY_VOCAB, .warmup = 1, .steps = 4};
     struct config tiny = tiny_config();
     config_init(&c.config); /* sets every text */
-    config_choose(&c.config, &(struct config_chooser){0});
+    config_choose(&c.config, &(struct config_facts){0});
     c.config.model = tiny.model;
     c.config.plan = tiny.plan;
     c.config.plan.threads = 1;

@@ -10,7 +10,7 @@
 
 static struct arena arena;
 
-static void choose(const char *const *words, const struct config_chooser *by, const char *dtype,
+static void choose(const char *const *words, const struct config_facts *by, const char *dtype,
                    const char *replay, const char *pad_vocab)
 {
     struct config c;
@@ -33,13 +33,15 @@ static void test_choices(void **state)
     before.plan.dtype = PRECISION_TFLOAT32;
     before.plan.replay = REPLAY_FALSE;
     before.model.pad_vocab = 128;
-    const struct config_chooser gpu = {.records = true, .bfloat16_is_faster = true, .pads = true},
-                                old_gpu = {.records = true, .pads = true},
-                                amx = {.bfloat16_is_faster = true}, cpu = {0},
-                                resumed = {true, true, false, true, &before},
-                                elsewhere = {false, true, false, true, &before},
-                                begun = {true, true, false, true, &undecided},
-                                meeting = {true, true, true, true, NULL};
+    const struct config_facts gpu = {.captures = true,
+                                     .bfloat16_is_faster = true,
+                                     .padding_pays = true},
+                              old_gpu = {.captures = true, .padding_pays = true},
+                              amx = {.bfloat16_is_faster = true}, cpu = {0},
+                              resumed = {true, true, false, true, &before},
+                              elsewhere = {false, true, false, true, &before},
+                              begun = {true, true, false, true, &undecided},
+                              meeting = {true, true, true, true, NULL};
     static const char
         *const none[] = {NULL},
                *const all[] = {"dtype=float8", "--replay=False", "pad_vocab=0", NULL},

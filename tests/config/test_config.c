@@ -317,11 +317,11 @@ static void assert_hidden(const char *file, const char *text, const char *secret
 static void test_include_quotes_nothing_foreign(void **state)
 {
     (void)state;
-    static const char form[] = "this is no line of a configuration, which has the form";
+    static const char form[] = "this is not a line of a configuration, which has the form";
     assert_int_equal(file_make_dirs(workdir_path("sub")), ST_OK);
     assert_hidden("shadow", "root:$6$aBc.dEf:19000:0:99999:7:::\n", "root",
                   "/shadow:1: expected `key = value`");
-    assert_hidden("shadow", "\ntoken=aBcDeF\n", "token", "/shadow:2: this is no line");
+    assert_hidden("shadow", "\ntoken=aBcDeF\n", "token", "/shadow:2: this is not a line");
     assert_hidden("shadow", "n_layer = aBcDeF\n", "aBcDeF", "/shadow:1: n_layer cannot have");
     assert_hidden("shadow", "start = \"aBcDeF\n", "aBcDeF", "/shadow:1: start cannot have");
     assert_hidden("sub/key", "c2VjcmV0\n", "c2VjcmV0", "/key:1: expected `key = value`");

@@ -191,7 +191,7 @@ static void test_malformed(void **state)
         PICKLE("}(K\x02u.", "do not belong to a dictionary"),
         PICKLE("K\x02s.", "do not belong to a dictionary"),
         PICKLE("s.", "do not belong to a dictionary"),
-        PICKLE("}(K\x02s.", "a mark is no value"),
+        PICKLE("}(K\x02s.", "a mark is not a value"),
         PICKLE("}}K\x02s.", "a key is a dictionary"),
     };
     expect_refused(cases, COUNT_OF(cases));
@@ -346,7 +346,7 @@ static void test_torch_refusals(void **state)
         PICKLE("ctorch", "in the middle of an instruction"),
         PICKLE("K\x01\x8c\x01x\x93.", "the name of an import is not text"),
         PICKLE("\x8c\x01x\x93.", "an instruction lacks values"),
-        PICKLE("(\x8c\x01x\x93.", "a mark is no value"),
+        PICKLE("(\x8c\x01x\x93.", "a mark is not a value"),
         PICKLE("\x8c\x02os\x85R.", "an instruction lacks values"),
         PICKLE("\x8c\x02os)R.", "a call is not one of a name with a tuple"),
         PICKLE("ctorch\nFloatStorage\n]R.", "a call is not one of a name with a tuple"),
@@ -357,7 +357,7 @@ static void test_torch_refusals(void **state)
         PICKLE("Q.", "lacks values"),
         PICKLE("K\x01Q.", "is not named by a tuple"),
         PICKLE("]Q.", "is not named by a tuple"),
-        PICKLE("(\x85.", "a mark is no value"),
+        PICKLE("(\x85.", "a mark is not a value"),
         PICKLE("K\x01\x86.", "lacks values"),
         PICKLE("t.", "no mark"),
         PICKLE("l.", "no mark"),

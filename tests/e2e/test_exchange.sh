@@ -137,7 +137,7 @@ expect 0 'gpt, n_layer = 2, n_head = 2, n_embd = 32, block_size = 32, with biase
 expect 0 'iteration 25' "$STROBE" info exports/quarter
 expect 0 'iteration 50, best val loss' "$STROBE" info whole
 expect 0 '"format": "a folder of Hugging Face"' "$STROBE" info exports/whole-hf --json
-expect 2 'tiny.conf is no model' "$STROBE" info tiny.conf
+expect 2 'tiny.conf is not a model' "$STROBE" info tiny.conf
 
 # A folder that does not fit together.
 broken() { # WORDS SED
@@ -154,7 +154,7 @@ broken 'there is no lm_head.weight' '/"tie_word/s/true/false/'
 broken 'is not JSON' 's/,$//'
 rm broken/model.safetensors
 cp exports/whole-hf/config.json broken && : >broken/pytorch_model.bin
-expect 1 'pytorch_model.bin is no zip file' "$STROBE" sample broken
+expect 1 'pytorch_model.bin is not a zip file' "$STROBE" sample broken
 HOME=$work/none XDG_CACHE_HOME='' HF_HOME='' HF_HUB_CACHE='' expect 1 \
     'put model.safetensors of https://huggingface.co/openai-community/gpt2-medium into' \
     "$STROBE" sample gpt2-medium

@@ -18,7 +18,7 @@ expect 2 'heads x tokens, each at least 1 and with a product of at most 2^48, as
     "$STROBE" lab attention --size=0x1x2
 expect 2 'rows x columns, each at least 1 and with a product of at most 2^36, as in 8192x768,' \
     "$STROBE" lab layernorm --size=4096
-expect 0 'e5m2: underflow, 1e-7 becomes 0' "$STROBE" lab formats 1e-7
+expect 0 'e5m2: underflow: 1e-7 becomes 0, because' "$STROBE" lab formats 1e-7
 expect 0 'fp16: subnormal: 2 of the 11 bits' "$STROBE" lab formats 1e-7
 expect 0 'nan' "$STROBE" lab formats nan
 expect 0 '"smallest_subnormal"' "$STROBE" lab formats --json

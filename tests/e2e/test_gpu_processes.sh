@@ -78,6 +78,21 @@ expect 1 "processes with a GPU each" "$STROBE" train tiny.conf $short --ranks=2 
 expect 1 "needs a GPU for each rank" "$STROBE" train tiny.conf $short --ranks=2 --device=cpu \
     --reduce_dtype=bfloat16 --out_dir=no
 
+# a profile has the kernels of NCCL as collectives, replayed or not
+emulated_machine
+for replay in true false; do
+    "$STROBE" profile tiny.conf $short $two --overlap=parameter --steps=3 --replay=$replay \
+        --out_dir=profile >table || fail "profile, replay=$replay: $(cat table)"
+    [ "$(grep -c ' ALL_REDUCE  ' table)" -gt 10 ] || fail "profile, replay=$replay: $(cat table)"
+    grep -q "NCCL's kernels include" table || fail "profile, replay=$replay: $(cat table)"
+    grep -q 'could not be attributed' table && fail "profile, replay=$replay: $(cat table)"
+    sum=$(sed -n 's/^ranks *communication takes \([0-9.]*\) ms.*/\1/p' table)
+    shown=$(gzip -dc profile/trace.json.gz | grep '"ph":"X".*"cat":"communication"' |
+        sed 's/.*"dur":\([0-9.]*\).*/\1/' | awk '{ us += $1 } END { printf "%.4f", us / 3000 }')
+    awk -v a="$sum" -v b="$shown" 'BEGIN { exit !(a > 0 && a < 1.01 * b && a > 0.99 * b) }' ||
+        fail "replay=$replay: communication of $sum ms in the profile, $shown ms in the trace"
+done
+
 # failed WORDS HOW...: the training ends within a minute, with one sentence, as the stand-in fails.
 # From the second step on it is captured, and an abort of NCCL waits until the graph is freed.
 failed() {

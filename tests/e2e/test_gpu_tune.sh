@@ -74,9 +74,9 @@ without_gpu="env LD_PRELOAD=$emulator/without.so EMU_WITHOUT=libcuda"
     head -c 1000 kept.json >"$file"
     expect 0 'is not a tuning file: line ' "$STROBE" plan $model
     expect 1 'is not a tuning file: line ' "$STROBE" plan $model --tuning="$file"
-    expect 2 'nothing on device cpu is tuned' "$STROBE" plan $model --device=cpu --dtype=float32 \
-        --tuning=kept.json
-    expect 1 'nothing on device cpu is tuned' "$STROBE" tune $model --device=cpu --dtype=float32
+    expect 2 'device cpu has no kernels to tune' "$STROBE" plan $model --device=cpu \
+        --dtype=float32 --tuning=kept.json
+    expect 1 'device cpu has no kernels to tune' "$STROBE" tune $model --device=cpu --dtype=float32
 
     # --- an algorithm that the library refuses: its first heuristic is used, with a message
     sed 's/"algorithm": "0000000000000002/"algorithm": "00000000000000ff/' kept.json >"$file"

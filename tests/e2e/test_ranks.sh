@@ -119,7 +119,8 @@ expect 2 "cannot be dealt to ranks = 3" "$STROBE" train tiny.conf $more --ranks=
 two="--ranks=2 --gradient_accumulation_steps=2 --vocab=16 --steps=2"
 expect 1 "this command runs one rank" "$STROBE" bench tiny.conf $two
 expect 1 "only whole steps can be timed" "$STROBE" bench tiny.conf $two --phase=forward,step
-expect 1 "leave out --ranks_by=mpi" "$STROBE" bench tiny.conf $two --phase=step --ranks_by=mpi
+expect 1 "only \`strobe profile\` measures" \
+    "$STROBE" bench tiny.conf $two --phase=step --ranks_by=mpi
 expect 2 "the ladder sets overlap itself" "$STROBE" ladder tiny.conf $two --overlap=flat
 "$STROBE" bench tiny.conf $two --phase=step --ranks=1,2 >table || fail "bench: $(cat table)"
 awk '/^tiny/ && $2 == 1 { one = $NF } /^tiny/ && $2 == 2 { two = $NF }
@@ -192,6 +193,14 @@ expect 2 "was started by another command" \
 [ "$(STROBE_LOG=info "$STROBE" compare tiny.conf $more --max_iters=2 --ranks=2 --ranks_by=mpi \
     --overlap=flat,none --out_dir=compared 2>&1 >log | grep -c 'joined by mpi')" = 2 ] ||
     fail "compare: the ranks are not processes"
+
+# a profile of processes has the collectives of rank 0; the others do not print
+"$STROBE" profile tiny.conf $two --ranks_by=mpi --out_dir=by_mpi >table 2>err ||
+    fail "profile by MPI: $(cat table err)"
+[ "$(grep -c '^bucket.0 *ALL_REDUCE' table)" = 1 ] || fail "profile by MPI: $(cat table)"
+grep -q 'includes the time in which it waits' table || fail "profile by MPI: $(cat table)"
+expect 2 "MPI started 2 processes" $mpi -n 2 "$STROBE" profile tiny.conf $more --ranks=4
+expect 2 "--vocab is 1 to" "$STROBE" profile tiny.conf $two --ranks_by=mpi --vocab=-1
 
 # start RANKS: a training by MPI that goes on until it is stopped; $pid, and $last: the last rank
 start() {

@@ -201,7 +201,7 @@ static void test_damaged_checkpoints(void **)
     write_checkpoint(&c, mixed, 0);
     refused("twice");
     write_checkpoint(&c, odd, 0);
-    refused("wte.weight.w is no state of an optimizer");
+    refused("wte.weight.w is not the state of an optimizer");
     write_checkpoint(&c, none, 0);
     refused("no state of an optimizer");
     write_checkpoint(&c, sgd, 0);

@@ -114,7 +114,7 @@ static void test_parts(void **)
         [CKPT_OPTIMIZER] = "has no state of an optimizer",
         [CKPT_STATE] = "has no state of an optimizer",
         [CKPT_GROUPS] = "are not grouped as in nanoGPT",
-        [CKPT_ARGS] = "has no size n_layer in model_args",
+        [CKPT_ARGS] = "n_layer in model_args is missing or is not a positive number",
         [CKPT_ITER] = "iter_num is not a number of iterations",
         [CKPT_BEST] = "best_val_loss is not a number",
         [CKPT_STEP] = "step of the optimizer is not a number",
@@ -183,7 +183,7 @@ static void test_names(void **)
     refuse_part(CKPT_MODEL, CKPT_VALUE("}K\1NsK\2Ns"), "the name of a tensor is not text");
     refuse_part(CKPT_MODEL, CKPT_VALUE("}NNs"), "the name of a tensor is not text");
     refuse_part(CKPT_MODEL, CKPT_VALUE("}X\3\0\0\0a\0bNs"), "the name of a tensor is not text");
-    refuse_part(CKPT_MODEL, CKPT_VALUE("}X\2\0\0\0a\nNs"), "is no tensor");
+    refuse_part(CKPT_MODEL, CKPT_VALUE("}X\2\0\0\0a\nNs"), "is not a tensor");
     refuse_part(CKPT_MODEL, CKPT_VALUE("}"), "has no tensor wte.weight");
     refuse_part(CKPT_MODEL, CKPT_VALUE("}}Ns"), "a key is a dictionary");
     refuse_part(CKPT_MODEL, CKPT_VALUE("}]Ns"), "a key is neither a text nor a number");
@@ -235,9 +235,9 @@ static void test_tensors(void **)
         {CKPT_VALUE("ctorch._utils\n_rebuild_tensor_v2\n)R"), "is not a tensor"},
         {CKPT_VALUE("ctorch._utils\n_rebuild_parameter\nK\1\x85R"), "is not a tensor"},
         {CKPT_VALUE("ctorch._utils\n_rebuild_tensor_v2\n(K\1K\0))tR"), "has no storage"},
-        {CKPT_VALUE("K\1"), "wte.weight is no tensor"},
-        {CKPT_VALUE("}"), "wte.weight is no tensor"},
-        {CKPT_VALUE("N"), "wte.weight is no tensor"},
+        {CKPT_VALUE("K\1"), "wte.weight is not a tensor"},
+        {CKPT_VALUE("}"), "wte.weight is not a tensor"},
+        {CKPT_VALUE("N"), "wte.weight is not a tensor"},
     };
     for (int i = 0; i < COUNT_OF(cases); i++) {
         ckpt_tensor(&ckpt, "wte.weight")->raw = cases[i].value;
@@ -276,9 +276,9 @@ static void test_states(void **)
     refuse_part(CKPT_STATE, CKPT_VALUE("}\x8a\x8\0\0\0\0\0\0\0\xc0}s"), "no state of parameter 0");
     refuse_part(CKPT_STATE, CKPT_VALUE("}K\0K\0s"), "no state of parameter 0");
     refuse_part(CKPT_STATE, CKPT_VALUE("}K\0}s"), "step of the optimizer is not a number");
-    refuse_part(CKPT_STATE, CKPT_VALUE("}K\0}" STEP_7 "s"), "wte.weight is no tensor");
+    refuse_part(CKPT_STATE, CKPT_VALUE("}K\0}" STEP_7 "s"), "wte.weight is not a tensor");
     refuse_part(CKPT_STATE, CKPT_VALUE("}K\0}" STEP_7 "X\7\0\0\0exp_avg" CKPT_SCALAR("0") "ss"),
-                "wte.weight is no tensor");
+                "wte.weight is not a tensor");
     refuse_part(CKPT_STATE,
                 CKPT_VALUE("}K\0}" STEP_7 "X\7\0\0\0exp_avg" CKPT_SCALAR(
                     "0") "sX\xa\0\0\0exp_avg_sq" CKPT_SCALAR("0") "ss"),
@@ -338,7 +338,7 @@ static void test_containers_in_themselves(void **)
 {
     refuse_part(CKPT_ROOT, CKPT_VALUE("}q\0" MODEL "h\0s"), "no dictionary \"model_args\"");
     refuse_part(CKPT_ROOT, CKPT_VALUE("}q\0" MODEL "h\0s" ARGS "h\0s"), "no size n_layer");
-    refuse_part(CKPT_MODEL, CKPT_VALUE("}q\0X\x1\0\0\0xh\0s"), "x is no tensor");
+    refuse_part(CKPT_MODEL, CKPT_VALUE("}q\0X\x1\0\0\0xh\0s"), "x is not a tensor");
     refuse_part(CKPT_ARGS, CKPT_VALUE("}q\0X\7\0\0\0n_layerh\0s"), "no size n_layer");
     refuse_part(CKPT_OPTIMIZER, CKPT_VALUE("}q\0X\5\0\0\0stateh\0s"), "not grouped");
     refuse_part(CKPT_STATE, CKPT_VALUE("}q\0K\0h\0s"), "step of the optimizer is not a number");

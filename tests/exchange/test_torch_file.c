@@ -434,7 +434,7 @@ static void test_other_formats(void **state)
                      ST_UNSUPPORTED);
     expect_message("x.pt was written by PyTorch before 1.6");
     assert_int_equal(open_bytes("", 0, &f), ST_FORMAT);
-    expect_message("is no zip file");
+    expect_message("is not a zip file");
     assert_int_equal(torch_open(&f, workdir_path("missing.pt"), &arena), ST_ABSENT);
 }
 

@@ -386,7 +386,7 @@ static void test_no_zip_file(void **state)
     static const char *const texts[] = {"", "PK", "a text that is no zip file at all, of 50 bytes"};
     for (int i = 0; i < COUNT_OF(texts); i++) {
         assert_int_equal(zip_open(&z, workdir_text("y.zip", texts[i]), &arena), ST_FORMAT);
-        expect_message("is no zip file, or it is cut");
+        expect_message("is not a zip file, or it is truncated");
     }
     assert_int_equal(zip_open(&z, workdir_path("missing.zip"), &arena), ST_ABSENT);
     zip_close(&z);

@@ -261,12 +261,13 @@ static void test_a_run_in_place_of_a_configuration(void **state)
     (void)state;
     const char *run = workdir_path("run");
     assert_int_equal(mkdir(run, 0700), 0);
-    assert_fails(arena_printf(&arena, "config %s", run), 2,
-                 arena_printf(&arena,
-                              "strobe: %s is a folder without config.conf, so it is no run; name a "
-                              "configuration, for example configs/shakespeare_char_cpu.conf, or a "
-                              "run\n",
-                              run));
+    assert_fails(
+        arena_printf(&arena, "config %s", run), 2,
+        arena_printf(&arena,
+                     "strobe: %s is a folder without config.conf, so it is not a run; name a "
+                     "configuration, for example configs/shakespeare_char_cpu.conf, or a "
+                     "run\n",
+                     run));
     workdir_text("run/config.conf", "n_layer = 3\nout_dir = elsewhere\ninit_from = resume\n");
     assert_int_equal(strobe(arena_printf(&arena, "config %s --n_head 4", run)), 0);
     assert_non_null(strstr(program_stdout, "\nn_layer = 3\n"));

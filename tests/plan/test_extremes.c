@@ -51,7 +51,7 @@ static struct config random_config(uint32_t round, struct arena *a)
     struct config c;
     uint64_t at = 0;
     config_init(&c);
-    config_choose(&c, &(struct config_chooser){0});
+    config_choose(&c, &(struct config_facts){0});
     c.plan.device = DEVICE_CPU;
     for (int i = 0; i < COUNT_OF(axes); i++) {
         const char *word = arena_printf(a, "%s=%s", axes[i].key, pick(i, round, &at));
@@ -134,7 +134,7 @@ static void test_more_bytes_than_64_bits_count(void **state)
     struct config c;
     struct program p;
     config_init(&c);
-    config_choose(&c, &(struct config_chooser){0});
+    config_choose(&c, &(struct config_facts){0});
     c.plan.device = DEVICE_CPU;
     c.plan.flash = false;
     c.model.n_layer = 4;

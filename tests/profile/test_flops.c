@@ -24,7 +24,7 @@ static int release(void **state)
 static void plan(struct program *p, struct config *c, const char *const *words)
 {
     config_init(c);
-    config_choose(c, &(struct config_chooser){0});
+    config_choose(c, &(struct config_facts){0});
     hand_ok(config_read(c, "configs/gpt2_124m.conf", &arena));
     hand_ok(config_set(c, "gradient_accumulation_steps=1", &arena));
     for (; *words; words++) hand_ok(config_set(c, *words, &arena));

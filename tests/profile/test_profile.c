@@ -33,7 +33,7 @@ static struct profile p;
 static void open_laptop(const char *const *words, int threads)
 {
     config_init(&config);
-    config_choose(&config, &(struct config_chooser){0});
+    config_choose(&config, &(struct config_facts){0});
     hand_ok(config_read(&config, "configs/shakespeare_char_cpu.conf", &arena));
     hand_ok(config_set(&config, "device=cpu", &arena));
     if (SANITIZED) hand_ok(config_set(&config, "batch_size=2", &arena));

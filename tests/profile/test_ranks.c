@@ -57,7 +57,7 @@ static void profile(enum overlap overlap)
     static struct random_crew_job job;
     struct config tiny = tiny_config();
     config_init(&config); /* sets every text */
-    config_choose(&config, &(struct config_chooser){0});
+    config_choose(&config, &(struct config_facts){0});
     config.model = tiny.model;
     config.data.batch_size = tiny.data.batch_size;
     config.plan = tiny.plan;

@@ -3,6 +3,7 @@
 
 #include "../support/hand.h"
 #include "../support/tiny.h"
+#include "engine/tune.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -43,7 +44,7 @@ static int teardown(void **state)
 /* The n-th kernel of a plan in that phase. */
 static int mark(enum graph_kind kind, enum phase phase, int n)
 {
-    const struct plan *plan = &tiny.engine.program.plan[kind];
+    const struct plan *plan = &c.marks.engine->program.plan[kind];
     for (int id = 0; id < plan->steps; id++)
         if (plan->step[id].kernel && plan->graph->node[id].phase == phase && !n--)
             return mark_of(&c.marks, plan, id);
@@ -103,6 +104,50 @@ static void test_rows_and_idle_time_are_the_step(void **state)
     assert_near(p.idle_ms[PHASE_BACKWARD], 0.1);
     assert_near(p.idle_ms[PHASE_UPDATE], 0.11);
     assert_int_equal(p.gaps, 4);
+}
+
+/* The n-th collective of the backward pass. */
+static int collective(int n)
+{
+    const struct plan *plan = &c.marks.engine->program.plan[GRAPH_MICRO];
+    for (int id = 0; id < plan->steps; id++)
+        if (plan->step[id].kernel && plan->graph->node[id].op == OP_ALL_REDUCE && !n--)
+            return mark_of(&c.marks, plan, id);
+    fail_msg("no such collective");
+    return -1;
+}
+
+/* Collectives that run beside other kernels have only the time in which nothing else runs. */
+static void test_collectives_are_exposed_or_hidden(void **state)
+{
+    (void)state;
+    struct engine e = tiny.engine;
+    struct config config = tiny_config();
+    config.ranks.count = config.train.gradient_accumulation_steps = 2;
+    config.ranks.overlap = OVERLAP_PARAMETER;
+    hand_ok(program_for(&e.program, &config, TINY_VOCAB, 1u << GRAPH_MICRO | 1u << GRAPH_UPDATE,
+                        "cpu", &arena));
+    p.engine = &e;
+    c.marks = marks_of(&e);
+    p.by = PROFILE_TRACE;
+    add_activity(mark(GRAPH_MICRO, PHASE_BACKWARD, 0), NULL, 0, 300000);
+    add_activity(collective(0), "nccl", 100000, 350000); /* 200 us hidden, 50 exposed */
+    add_activity(collective(1), "nccl", 360000, 900000); /* 370 hidden, 170 exposed */
+    add_activity(mark(GRAPH_MICRO, PHASE_BACKWARD, 1), NULL, 400000, 750000);
+    add_activity(mark(GRAPH_MICRO, PHASE_BACKWARD, 1), NULL, 780000, 800000);
+    add_activity(mark(GRAPH_UPDATE, PHASE_UPDATE, 0), NULL, 950000, STEP_NS);
+    rows_make(&c, &p, &arena);
+    assert_near(row_of(collective(0), "nccl")->ms, 0.05);
+    assert_near(row_of(collective(0), "nccl")->hidden_ms, 0.2);
+    assert_near(row_of(collective(1), "nccl")->ms, 0.04 + 0.03 + 0.1);
+    assert_near(row_of(collective(1), "nccl")->hidden_ms, 0.37);
+    assert_near(row_of(mark(GRAPH_MICRO, PHASE_BACKWARD, 1), NULL)->ms, 0.37);
+    assert_near(p.idle_step_ms[0], 0.01 + 0.05);
+    assert_near(sum_of_rows() + p.idle_step_ms[0], 1);
+    assert_near(p.mean_ms[PHASE_BACKWARD] + p.mean_ms[PHASE_UPDATE], 1);
+    assert_int_equal(p.gaps, 2);
+    for (int i = 0; i < p.moments; i++)
+        assert_int_equal(p.moment[i].lane, p.row[p.moment[i].row].family == FAMILY_COMMUNICATION);
 }
 
 /* The rest counts for no step: the next step may not be profiled. */
@@ -376,6 +421,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_rows_and_idle_time_are_the_step),
+        TEST(test_collectives_are_exposed_or_hidden),
         TEST(test_time_after_the_step_is_cut),
         TEST(test_without_cost_there_is_no_bound),
         TEST(test_little_work_is_no_bound),

@@ -27,7 +27,7 @@ static int setup(void **state)
     (void)state;
     struct config config, small = tiny_config();
     config_init(&config);
-    config_choose(&config, &(struct config_chooser){0});
+    config_choose(&config, &(struct config_facts){0});
     config.model.n_layer = small.model.n_layer;
     config.model.n_head = small.model.n_head;
     config.model.n_embd = small.model.n_embd;

@@ -97,7 +97,7 @@ static void test_sizes_are_files(void **state)
         struct str x = {0}, y = {0};
         assert_string_equal(s->file, arena_printf(&arena, "cs336_%s.conf", s->name));
         config_init(&read);
-        config_choose(&read, &(struct config_chooser){0});
+        config_choose(&read, &(struct config_facts){0});
         hand_ok(config_read(&read, arena_printf(&arena, "configs/%s", s->file), &arena));
         hand_ok(suite_config(&r, s->file, s->words, NULL, &built_in, &arena));
         config_print(&read, &x);

@@ -41,7 +41,7 @@ struct config small_config(void)
 {
     struct config c;
     config_init(&c);
-    config_choose(&c, &(struct config_chooser){0});
+    config_choose(&c, &(struct config_facts){0});
     c.model.n_layer = 2;
     c.model.n_head = 2;
     c.model.n_embd = 16;

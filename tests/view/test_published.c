@@ -40,7 +40,7 @@ static void test_not_comparable(void **state)
     struct config c;
     struct table_column column[2];
     config_init(&c);
-    config_choose(&c, &(struct config_chooser){0});
+    config_choose(&c, &(struct config_facts){0});
     c.model.kind = MODEL_GPT;
     c.model.n_layer = c.model.n_head = 12;
     c.model.n_embd = 768, c.model.block_size = 1024;
@@ -99,7 +99,7 @@ static bool find_rung(bool gpu, const char *name, struct config *ret, struct are
     struct config c;
     struct ladder_rung rung;
     config_init(&c);
-    config_choose(&c, &(struct config_chooser){0});
+    config_choose(&c, &(struct config_facts){0});
     for (int i = 0; i < COUNT_OF(first); i++) assert_int_equal(config_set(&c, first[i], a), ST_OK);
     *ret = c;
     if (gpu && !strcmp(name, "float32, slow")) return true;

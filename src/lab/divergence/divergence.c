@@ -22,8 +22,8 @@ static double reference(const struct lab_problem *p, const double *const *in, do
     double m = (double)M, c = (double)C, squares = 0;
     for (int64_t i = 0; i < p->n[0]; i++) {
         double v = in[0][i];
-        bool odd = is_cpu(p) ? v < 0 : i % 2 == 1;
-        for (int k = 0; k < steps; k++) v = odd ? (v - c) * m : v * m + c;
+        bool second = is_cpu(p) ? v < 0 : i % 2 == 1;
+        for (int k = 0; k < steps; k++) v = second ? (v - c) * m : v * m + c;
         out[i] = v;
         squares += v * v;
     }

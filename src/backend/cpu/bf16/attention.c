@@ -209,7 +209,7 @@ static void finish(const struct call *c, struct strip *t, int64_t bh, int64_t q0
 
 static struct pack_source part(const struct call *c, int which, int64_t bh, int64_t row, int64_t n)
 {
-    return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), c->s.row,
+    return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), c->s.row_size,
                                 min_i64(n, c->s.T - row), c->s.D};
 }
 

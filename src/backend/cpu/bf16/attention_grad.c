@@ -112,7 +112,7 @@ static vf row_dots(const struct pack_source *a, const struct pack_source *b, int
 static struct pack_source part_of(const struct call *c, int which, int64_t bh, int64_t row,
                                   int64_t last)
 {
-    return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), c->s.row,
+    return (struct pack_source){c->qkv + heads_part_at(&c->s, which, bh, row), c->s.row_size,
                                 min_i64(last, c->s.T) - row, c->s.D};
 }
 
@@ -289,7 +289,7 @@ static void add_to_queries(const struct call *c, struct work *w, const struct pa
 static struct pack_target gradient_of(const struct call *c, int which, int64_t bh, int64_t row,
                                       int64_t last)
 {
-    return (struct pack_target){c->dqkv + heads_part_at(&c->s, which, bh, row), c->s.row,
+    return (struct pack_target){c->dqkv + heads_part_at(&c->s, which, bh, row), c->s.row_size,
                                 min_i64(last, c->s.T) - row, c->s.D};
 }
 

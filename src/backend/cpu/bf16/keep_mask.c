@@ -1,6 +1,6 @@
 #include "backend/cpu/bf16/keep_mask.h"
 
-/* Every CPU with bf16 matmuls has AVX-512, so this uses the AVX-512 build of vector/dropout.c. */
+/* The AVX-512 build of vector/dropout.c: every CPU with AMX or AVX512_BF16 has AVX-512. */
 void dropout_words_avx512(uint32_t word[4][16], const struct dropout *d, uint32_t step, int64_t bh,
                           int64_t q16, int64_t k16);
 
@@ -20,8 +20,8 @@ static void by_query(uint16_t *to, int64_t stride, const uint32_t word[4][16], _
 }
 
 /* Like by_query, but for the transposed block. First the words are regrouped: quarter a of register
- * of_b[b] holds word[0 ... 3][a*4+b]. Then each quarter is transposed as a 4 x 4 matrix of bytes.
- * Finally the register is transposed as a 4 x 4 matrix of words. */
+ * of_b[b] holds word[0 ... 3][a*4+b]. Then each quarter is transposed as a 4 x 4 matrix of bytes,
+ * and the register as a 4 x 4 matrix of words. Last, the bytes of a quarter are put in order. */
 static void by_key(uint16_t *to, int64_t stride, const uint32_t word[4][16], __m512i threshold)
 {
     const __m512i square =
@@ -49,12 +49,12 @@ static void by_key(uint16_t *to, int64_t stride, const uint32_t word[4][16], __m
 }
 
 void VEC(keep_mask)(uint16_t *to, int64_t stride, const struct dropout *d, uint32_t step,
-                    int64_t bh, int64_t q16, int64_t k16, bool by_keys)
+                    int64_t bh, int64_t q16, int64_t k16, bool key_major)
 {
     uint32_t word[4][16];
     dropout_words_avx512(word, d, step, bh, q16, k16);
     __m512i threshold = _mm512_set1_epi8((char)d->threshold);
-    if (by_keys)
+    if (key_major)
         by_key(to, stride, word, threshold);
     else
         by_query(to, stride, word, threshold);

@@ -6,8 +6,8 @@
 #include "graph/op.h"
 
 /* The mask of block (q16, k16), 16 x 16, of the attention matrix of head bh = b*H+h. Word to[i *
- * stride] has a bit for each key of query i or, with by_key, for each query of key i; 1: kept. */
+ * stride] has a bit for each key of query i or, if key_major, for each query of key i; 1: kept. */
 void VEC(keep_mask)(uint16_t *to, int64_t stride, const struct dropout *d, uint32_t step,
-                    int64_t bh, int64_t q16, int64_t k16, bool by_key);
+                    int64_t bh, int64_t q16, int64_t k16, bool key_major);
 
 #endif

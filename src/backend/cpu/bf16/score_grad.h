@@ -7,7 +7,7 @@
 /* A block of 32 keys by 32 queries; each row of a tile is a key. */
 struct score_block {
     const float *s, *dp;      /* two by two tiles: q k and dy v */
-    int64_t row_stride;       /* tiles from the first 16 keys to the second 16 */
+    int64_t row_stride;       /* from the tiles of keys 0 ... 15 to those of 16 ... 31, in tiles */
     float scale;              /* multiplies s; includes log2(e) */
     const float *lse, *delta; /* (32) each; lse is multiplied by log2(e) */
     int64_t keys;             /* p' = ds = 0 for keys from this number on; may exceed 32 */

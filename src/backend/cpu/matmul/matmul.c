@@ -12,7 +12,7 @@ struct matmul matmul_of(const struct kernel_call *c)
     p.b_row = tb ? 1 : N, p.b_column = tb ? a_columns : 1;
     p.bias = linear, p.packed = packed;
     p.type = a->dtype, p.result = c->out_type[0].dtype;
-    if (ta || b->rank > 2) { /* a batch of matrices */
+    if (ta || b->rank > 2) { /* a^T, or a batch of matrices */
         p.K = a->dim[a->rank - (ta ? 2 : 1)];
         p.M = a->dim[a->rank - (ta ? 1 : 2)];
         p.batch = type_elements(a) / (p.M * p.K);

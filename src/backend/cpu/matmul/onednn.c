@@ -6,9 +6,9 @@
  * If oneDNN reports that it is out of memory, the call fails. heap.h ends the process if C++'s
  * `new` fails inside oneDNN, so no exception passes through these C functions.
  *
- * The function dnnl_sgemm is not used: measured on 2 cores with AVX-512, it is as fast on single
- * matmuls but half as fast on the batches of small matmuls in attention, and it allocates its
- * workspace in every call. */
+ * The function dnnl_sgemm is not used: measured on 2 cores with AVX-512, it is as fast as the
+ * primitive on single matmuls but half as fast on the batches of small matmuls in attention, and it
+ * allocates its workspace in every call. */
 #include "backend/cpu/matmul/onednn.h"
 
 #include "backend/cpu/matmul/matmul.h"
@@ -98,7 +98,7 @@ static enum status describe_any(const struct matmul *p, dnnl_memory_desc_t *ret_
                  "describe a packed matrix");
 }
 
-/* The attributes of every primitive: `execute` passes the workspace. The caller destroys them. */
+/* The attributes of every primitive: its workspace is an argument. The caller destroys them. */
 static enum status create_attributes(dnnl_primitive_attr_t *ret_attr)
 {
     TRY(check(dnnl_primitive_attr_create(ret_attr), "create attributes"));
@@ -305,7 +305,7 @@ static enum status execute(const struct state *s, void *const *at)
     threads_unseen();
     for (int i = 0; i < s->n; i++)
         TRY(check(dnnl_memory_set_data_handle(s->arg[i].memory, at[i]), "set an address"));
-    return check(dnnl_primitive_execute(s->primitive, stream, s->n, s->arg), "run");
+    return check(dnnl_primitive_execute(s->primitive, stream, s->n, s->arg), "run a primitive");
 }
 
 static enum status run(const struct kernel_call *c)
@@ -319,11 +319,11 @@ static enum status run_pack(const struct kernel_call *c)
 }
 
 /* oneDNN supports bf16 from AVX-512 on. On a processor that has AVX-512 but no bf16 instructions,
- * its bf16 matmul is four times slower than blocked.c, which converts to fp32
- * (docs/MEASURING.md). */
+ * oneDNN's bf16 matmul takes four times as long as blocked.c, which converts to fp32
+ * (docs/log/cpu.md). */
 static bool has_bf16(void)
 {
-    if (onednn_limit() != ST_OK) return false; /* the query below fixes the library's choice */
+    if (onednn_limit() != ST_OK) return false; /* too late after the query below */
     return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
            dnnl_cpu_isa_avx512_core_bf16;
 }

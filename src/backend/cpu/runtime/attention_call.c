@@ -7,7 +7,7 @@ struct heads heads_of(const struct type *qkv, const union attr *attr)
     int64_t row = qkv->dim[2], H = attr->attention.heads, KV = attention_kv_heads(attr);
     int64_t D = row / (H + 2 * KV);
     struct heads s = {.B = qkv->dim[0], .T = qkv->dim[1], .C = H * D, .H = H, .D = D, .KV = KV};
-    s.group = H / KV, s.row = row, s.scale = 1.0f / (float)attention_divisor(attr, D);
+    s.group = H / KV, s.row_size = row, s.scale = 1.0f / (float)attention_divisor(attr, D);
     s.causal = attr->attention.causal, s.drop = attr->attention.drop;
     return s;
 }

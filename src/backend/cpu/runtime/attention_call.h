@@ -5,25 +5,26 @@
 
 #include "backend/kernel.h"
 
-/* Shapes of a call, from the type of packed q, k, v (B,T,row): C = H D, row = C + 2 KV D. */
+/* Shapes of a call, from the type of packed q, k, v (B,T,row_size): C = H D,
+ * row_size = C + 2 KV D. */
 struct heads {
     int64_t B, T, C, H, D;
-    int64_t KV;    /* heads of keys and of values */
-    int64_t group; /* query heads that share one key head */
-    int64_t row;   /* elements of one row of packed q, k, v */
-    float scale;   /* of the scores */
+    int64_t KV;       /* heads of keys and of values */
+    int64_t group;    /* query heads that share one key head */
+    int64_t row_size; /* elements of one row of packed q, k, v */
+    float scale;      /* of the scores */
     bool causal;
     struct dropout drop;
 };
 struct heads heads_of(const struct type *qkv, const union attr *attr);
 
 /* Offset of row `row` of part 0 (q), 1 (k) or 2 (v) in packed q, k, v, for query head bh = b*H+h.
- * The rows of a head are s->row elements apart. */
+ * The rows of a head are s->row_size elements apart. */
 static inline int64_t heads_part_at(const struct heads *s, int part, int64_t bh, int64_t row)
 {
     int64_t head = bh % s->H;
     if (part) head = s->H + (part - 1) * s->KV + head / s->group;
-    return (bh / s->H * s->T + row) * s->row + head * s->D;
+    return (bh / s->H * s->T + row) * s->row_size + head * s->D;
 }
 /* Offset of row `row` of head bh in y or dy, (B,T,C), whose rows are C elements apart. */
 static inline int64_t heads_row_at(const struct heads *s, int64_t bh, int64_t row)
@@ -37,11 +38,11 @@ enum status attention_prepare(const struct kernel *k, struct kernel_call *c);
 /* The number of threads that run the call: at most the number at planning time. */
 int attention_threads(const struct kernel_call *c);
 
-/* Sets the schedule of the next OpenMP loop with schedule(runtime). The loop goes through `heads`
- * heads in order, or `heads` is 0 because no thread takes whole heads. If equal shares of heads
- * balance the load, each thread gets neighboring heads. The thread also processes the rows of
- * these heads in the kernels before and after, so the rows are in its cache (this halves the time
- * in small models). Otherwise each item goes to the next free thread. */
+/* Sets the schedule of the next OpenMP loop with schedule(runtime). `heads`: the number of heads
+ * through which the loop goes in order; 0: threads do not take whole heads. If equal shares of
+ * heads balance the load, each thread gets neighboring heads, whose rows are in its cache, because
+ * the kernels before and after divide the rows alike (in small models this halves the time).
+ * Otherwise each item goes to the next free thread. */
 void attention_schedule(int64_t heads, int threads);
 
 /* For the backward pass: true if each thread should take whole groups of heads (5 matmuls for each

@@ -137,8 +137,8 @@ static enum status run_attention(const struct kernel_call *k)
     c.y = k->out[0], c.lse = k->out[1];
     c.step = (uint32_t) * (const int32_t *)k->in[1];
     int64_t tiles = tiles_of(&c.s), items = c.s.B * c.s.H * tiles;
-    /* Items of one head follow one another, so that its keys stay in the cache. The longest items
-     * come first; under a causal mask these are the last queries. */
+    /* Items of one head follow one another, so that its keys stay in the cache. In each head the
+     * longest items come first; under a causal mask these are the last queries. */
     attention_schedule(c.s.B * c.s.H, attention_threads(k));
 #pragma omp parallel num_threads(attention_threads(k))
     {

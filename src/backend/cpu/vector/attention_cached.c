@@ -66,7 +66,7 @@ static enum status run_attention_cached(const struct kernel_call *c)
     BUG_IF(at < 0 || at >= T_max, "position %lld of a cache of %lld", (long long)at,
            (long long)T_max);
     for (int64_t b = 0; b < s.B; b++) {
-        const float *now = qkv + b * s.row + s.C;
+        const float *now = qkv + b * s.row_size + s.C;
         memcpy(keys + (b * T_max + at) * kv_columns, now, (size_t)kv_columns * sizeof(float));
         memcpy(values + (b * T_max + at) * kv_columns, now + kv_columns,
                (size_t)kv_columns * sizeof(float));
@@ -77,8 +77,8 @@ static enum status run_attention_cached(const struct kernel_call *c)
     for (int64_t bh = 0; bh < s.B * s.H; bh++) {
         int64_t b = bh / s.H, h = bh % s.H;
         int64_t first = b * T_max * kv_columns + h / s.group * s.D;
-        one_head(qkv + b * s.row + h * s.D, keys + first, values + first, kv_columns, at + 1, s.D,
-                 y + b * s.C + h * s.D);
+        one_head(qkv + b * s.row_size + h * s.D, keys + first, values + first, kv_columns, at + 1,
+                 s.D, y + b * s.C + h * s.D);
     }
     return ST_OK;
 }

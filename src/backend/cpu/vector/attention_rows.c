@@ -78,7 +78,7 @@ struct tile_source ACT(heads_part)(const struct heads *s, const act *qkv, int pa
                                    int64_t row)
 {
     const act *at = qkv + heads_part_at(s, part, bh, row);
-    return (struct tile_source){at, s->row, min_i64(TILE, s->T - row), s->D};
+    return (struct tile_source){at, s->row_size, min_i64(TILE, s->T - row), s->D};
 }
 
 struct tile_source ACT(heads_rows)(const struct heads *s, const act *y, int64_t bh, int64_t row)

@@ -1,5 +1,5 @@
 /* SwiGLU: silu(gate) * up. gate and up are the two halves of each row of one tensor, or two
- * tensors. The gradients may overwrite them. */
+ * tensors. The gradient of the one tensor, or of gate, may overwrite it. */
 #include "backend/cpu/vector/act.h"
 #include "backend/cpu/vector/silu.h"
 

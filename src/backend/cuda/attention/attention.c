@@ -22,7 +22,7 @@ static int64_t tile_bytes(const struct attention_shape *h, const struct tile *t)
     return (4 * t->keys + 16 * t->tiles * t->warps) * row;
 }
 
-/* For heads over 128: the first tile that fits into shared memory, or else the last one. */
+/* For a head size over 128: the first tile that fits into shared memory, or else the last one. */
 static struct tile wide_tile_of(const struct kernel_call *c, const struct attention_shape *h)
 {
     static const struct tile all[] = {
@@ -79,7 +79,7 @@ static struct cuda_launch *launch_tiled(const struct kernel_call *c, struct cuda
     arg_tensors(k);
     arg_lengths(k, h);
     arg_i32(k, "BH", h->B * h->H);
-    arg_i32(k, "group", heads);
+    arg_i32(k, "heads_at_once", heads);
     arg_f32(k, "scale", M_LOG2E / h->divisor);
     return k;
 }

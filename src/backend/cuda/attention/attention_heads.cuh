@@ -6,9 +6,9 @@
 #include "attention_random.cuh"
 #include "mma.cuh"
 
-/* PARTS: what a launch of a kernel over keys computes. Registers cannot hold both dk and dv of
- * heads over 128. For these heads one launch computes dv with 2 matmuls and another launch computes
- * dk with 3, instead of one launch with 4 matmuls. */
+/* PARTS: what a launch of a kernel over keys computes. Registers cannot hold both dk and dv if the
+ * head size is over 128. Then one launch computes dv with 2 matmuls and another launch computes dk
+ * with 3, instead of one launch with 4 matmuls. */
 enum { DKV, DV, DK };
 
 /* The number KV of key heads and of value heads; a row of packed q, k, v has (GROUP + 2) KV heads.

@@ -11,6 +11,7 @@
 #include "backend/cuda/cuda_kernels.h"
 #include "backend/cuda/runtime/context.h"
 #include "backend/cuda/runtime/nccl.h"
+#include "backend/cuda/runtime/tracer.h"
 #include "base/heap.h"
 
 #include <stdlib.h>
@@ -119,7 +120,10 @@ static enum status start_nccl(const struct kernel_call *c, enum collective what)
     TRY(cuda_check(d->cuEventRecord(r->mark, cuda_stream(c->context)), "record an event"));
     TRY(cuda_check(d->cuStreamWaitEvent(r->stream, r->mark, CU_EVENT_WAIT_DEFAULT),
                    "wait for a gradient"));
-    TRY(nccl_run(n, what, c->out[0], &c->out_type[0], r->stream));
+    tracer_beside(cuda_tracer(c->context), true);
+    enum status st = nccl_run(n, what, c->out[0], &c->out_type[0], r->stream);
+    tracer_beside(cuda_tracer(c->context), false);
+    TRY(st);
     nccl_note(n, c->out[0], r->mark);
     return cuda_check(d->cuEventRecord(r->mark, r->stream), "record an event");
 }

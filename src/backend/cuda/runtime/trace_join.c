@@ -1,8 +1,10 @@
 /* An activity that was launched directly gets the mark of its call. Activities of graph replays are
- * in launch order. If there are as many activities as all replays have together, the activities are
- * assigned to the replays in order; call numbers are not used, because some versions of CUPTI
- * confuse the call numbers of replays. Otherwise activities are missing or unknown: call numbers
- * then separate the replays, and only replays with all their activities are matched. */
+ * in launch order. So are the kernels of NCCL, which run beside the others (trace_replay.beside)
+ * and are recognized by their names. If there are as many activities as all replays have together,
+ * the activities are assigned to the replays in order; call numbers are not used, because some
+ * versions of CUPTI confuse the call numbers of replays. Otherwise activities are missing or
+ * unknown: call numbers then separate the replays, and only replays with all their activities are
+ * matched. */
 #include "backend/cuda/runtime/trace_join.h"
 
 #include "backend/cuda/runtime/kernel_name.h"
@@ -92,17 +94,48 @@ static int64_t next_played(const struct trace_input *in, int64_t i)
     return i;
 }
 
-/* Assigns n activities from index `from` on; `mark` may be NULL. Returns the next index. */
-static int64_t assign(const struct trace_input *in, struct trace *t, int64_t from, int64_t n,
-                      int64_t replay, const int *mark)
+/* CUPTI's name may be mangled. */
+static bool is_beside(const struct trace_record *r)
 {
-    for (int64_t k = 0; k < n; k++, from++) {
+    return r->kind == ACTIVITY_KERNEL && r->name && strstr(r->name, "ncclDevKernel");
+}
+
+static bool goes_beside(const struct trace_replay *p, int64_t k)
+{
+    return p->beside && p->beside[k];
+}
+
+/* Marks n activities, from index `from` on, as unmatched. */
+static void leave(const struct trace_input *in, struct trace *t, int64_t from, int64_t n,
+                  int64_t replay)
+{
+    for (; n > 0; n--, from++) {
         from = next_played(in, from);
         t->activity[from].replay = (int)replay;
-        if (mark) t->activity[from].mark = mark[k];
-        t->activity[from].unmatched = !mark;
+        t->activity[from].unmatched = true;
     }
-    return from;
+}
+
+/* Assigns the activities of a replay, those beside others from index from[1] on, the rest from
+ * from[0] on; sets `from` to the next ones. */
+static void assign(const struct trace_input *in, struct trace *t, int64_t from[2], int64_t replay,
+                   const struct trace_replay *p)
+{
+    for (int64_t k = 0; k < p->activities; k++) {
+        bool beside = goes_beside(p, k);
+        int64_t i = next_played(in, from[beside]);
+        while (is_beside(&in->record[i]) != beside) i = next_played(in, i + 1);
+        t->activity[i].replay = (int)replay;
+        t->activity[i].mark = p->mark[k];
+        from[beside] = i + 1;
+    }
+}
+
+static int64_t count_beside(const struct trace_replay *p)
+{
+    int64_t n = 0;
+    for (int64_t k = 0; k < p->activities; k++) n += goes_beside(p, k);
+    return n;
 }
 
 /* The number of consecutive replayed activities, from index `from` on, with the same call. */
@@ -151,8 +184,14 @@ static void match_group(const struct trace_input *in, struct trace *t, int64_t f
 {
     int64_t found = group_from(in, from), replay = replay_of(in, in->record[from].call);
     const struct trace_replay *p = replay == NO_REPLAY ? NULL : &in->replay[replay];
-    bool fits = p && p->mark && p->activities == found;
-    assign(in, t, from, found, replay, fits ? p->mark : NULL);
+    int64_t beside = 0, both[] = {from, from};
+    for (int64_t n = found, i = from; n > 0; n--, i = next_played(in, i + 1))
+        beside += is_beside(&in->record[i]);
+    bool fits = p && p->mark && p->activities == found && count_beside(p) == beside;
+    if (fits)
+        assign(in, t, both, replay, p);
+    else
+        leave(in, t, from, found, replay);
     if (!p) {
         m->without_call += found;
     } else if (!p->mark) {
@@ -165,20 +204,23 @@ static void match_group(const struct trace_input *in, struct trace *t, int64_t f
 
 static void match_plays(const struct trace_input *in, struct trace *t, struct misfit *m)
 {
-    int64_t wanted = 0, found = 0, from = 0;
+    int64_t wanted = 0, found = 0, beside = 0, from[2] = {0};
     for (int64_t p = 0; p < in->replays; p++) {
         m->unknown += in->replay[p].mark == NULL;
         wanted += in->replay[p].activities;
+        beside += count_beside(&in->replay[p]);
     }
-    for (int64_t i = 0; i < in->records; i++) found += in->record[i].replayed;
-    if (!m->unknown && found == wanted) {
-        for (int64_t p = 0; p < in->replays; p++)
-            from = assign(in, t, from, in->replay[p].activities, p, in->replay[p].mark);
+    for (int64_t i = 0; i < in->records; i++) {
+        found += in->record[i].replayed;
+        beside -= in->record[i].replayed && is_beside(&in->record[i]);
+    }
+    if (!m->unknown && found == wanted && !beside) {
+        for (int64_t p = 0; p < in->replays; p++) assign(in, t, from, p, &in->replay[p]);
     } else if (numbers_are_distinct(in)) {
         for (int64_t i = next_played(in, 0); i < in->records; i = after_group(in, i))
             match_group(in, t, i, m);
     } else {
-        assign(in, t, 0, found, NO_REPLAY, NULL);
+        leave(in, t, 0, found, NO_REPLAY);
         m->of_wrong = m->found = found;
         m->wanted = wanted;
     }

@@ -23,9 +23,11 @@ struct trace_call {
     int replay; /* number of the replay in this trace, or NO_REPLAY */
 };
 
-/* One replay of a graph: the marks of its activities. `mark` is NULL if the marks are unknown. */
+/* One replay of a graph: the marks of its activities, in the order in which they were captured.
+ * `mark` is NULL if the marks are unknown. */
 struct trace_replay {
     const int *mark;
+    const bool *beside; /* of each activity: a kernel of NCCL, on another stream; NULL: none is */
     int64_t activities;
 };
 

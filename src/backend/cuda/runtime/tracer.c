@@ -11,10 +11,12 @@
 /* A mark that was set during a capture, and the number of nodes captured by then. */
 struct bound {
     int mark;
+    bool beside;
     size_t nodes;
 };
 struct recorded {
     int *mark; /* the mark of each activity; NULL if the marks are unknown */
+    bool *beside;
     int64_t activities;
 };
 
@@ -23,6 +25,7 @@ struct tracer {
     bool on, recording;
     bool lost; /* the captured nodes could not be counted */
     bool ran;  /* a kernel ran, so CUPTI must have records */
+    bool beside;
     int mark;
     /* Holds the arrays below. They outlive a trace, because a graph may be replayed in a later
      * trace. */
@@ -91,7 +94,7 @@ static bool count_nodes(const struct tracer *t, size_t *ret)
 
 static void bind(struct tracer *t)
 {
-    struct bound b = {.mark = t->mark};
+    struct bound b = {.mark = t->mark, .beside = t->beside};
     if (!count_nodes(t, &b.nodes)) t->lost = true;
     ARENA_GROW(&t->arena, t->bound, t->bounds, t->bounds_capacity);
     t->bound[t->bounds++] = b;
@@ -102,6 +105,13 @@ void tracer_mark(struct tracer *t, int mark)
     if (!t || !t->on) return;
     t->mark = mark;
     cupti_mark(mark);
+    if (t->recording) bind(t);
+}
+
+void tracer_beside(struct tracer *t, bool beside)
+{
+    if (!t || !t->on) return;
+    t->beside = beside;
     if (t->recording) bind(t);
 }
 
@@ -130,9 +140,12 @@ static void keep(struct tracer *t, const CUgraphNode *node, const bool *without,
 {
     int b = 0;
     ret->mark = ARENA_NEW(&t->arena, int, (int64_t)n + 1);
+    ret->beside = ARENA_NEW(&t->arena, bool, (int64_t)n + 1);
     for (size_t i = 0; i < n; i++) {
         while (b + 1 < t->bounds && t->bound[b + 1].nodes <= i) b++;
-        if (!without[i] && is_activity(node[i])) ret->mark[ret->activities++] = t->bound[b].mark;
+        if (without[i] || !is_activity(node[i])) continue;
+        ret->beside[ret->activities] = t->bound[b].beside;
+        ret->mark[ret->activities++] = t->bound[b].mark;
     }
 }
 
@@ -169,7 +182,7 @@ static const struct trace_replay *list_replays(const struct tracer *t, struct ar
     for (int i = 0; i < t->replays; i++) {
         if (t->replayed[i] == RECORDING_UNKNOWN) continue;
         const struct recorded *r = &t->recorded[t->replayed[i]];
-        replay[i] = (struct trace_replay){r->mark, r->activities};
+        replay[i] = (struct trace_replay){r->mark, r->beside, r->activities};
     }
     return replay;
 }

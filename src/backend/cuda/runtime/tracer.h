@@ -15,6 +15,9 @@ struct tracer;
 enum status tracer_begin(struct tracer **t, CUstream stream);
 void tracer_mark(struct tracer *t, int mark);
 void tracer_launched(struct tracer *t);
+/* Whether kernels that are captured from now on run on another stream, beside those of the
+ * stream. */
+void tracer_beside(struct tracer *t, bool beside);
 /* The device must be idle. Fails if nothing was recorded although kernels ran. */
 enum status tracer_end(struct tracer *t, struct trace *ret, struct arena *a);
 void tracer_close(struct tracer *t);

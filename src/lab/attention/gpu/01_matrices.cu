@@ -2,10 +2,10 @@
  *
  * There are three kernels, as in a framework. In the first, each block computes the scores of 16
  * queries and 16 keys; in the second, each warp computes the softmax of a row; the third computes
- * the weighted sums of the values. The matrix of floats (4 MiB per head for 1024 tokens) is
- * written, read three times and written by the softmax, and read again; for 1024 tokens, q, k, v
- * and y together in bf16 have 1/8 of its size. With a causal mask, scores of a query and a later
- * key are neither stored nor read. */
+ * the weighted sums of the values. The first kernel writes the matrix of floats (4 MiB per head for
+ * 1024 tokens), the second reads it three times and writes it, and the third reads it; for 1024
+ * tokens, q, k, v and y together in bf16 have 1/8 of its size. With a causal mask, scores of a
+ * query and a later key are neither stored nor read. */
 #include "lab/attention/gpu/heads.cuh"
 #include "rows.cuh"
 

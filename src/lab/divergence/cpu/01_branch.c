@@ -14,8 +14,8 @@ RUNG(divergence_branch)
     float *y = c->out;
     for (int64_t i = 0; i < c->n[0]; i++) {
         if (x[i] < 0)
-            y[i] = odd_chain(x[i]);
+            y[i] = negative_chain(x[i]);
         else
-            y[i] = even_chain(x[i]);
+            y[i] = positive_chain(x[i]);
     }
 }

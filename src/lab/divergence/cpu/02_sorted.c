@@ -11,12 +11,12 @@ RUNG(divergence_sorted)
 {
     const float *x = c->in[0];
     float *y = c->out;
-    int64_t n = c->n[0], odd = 0, *index = c->scratch;
+    int64_t n = c->n[0], negative = 0, *index = c->scratch;
     for (int64_t i = 0; i < n; i++) {
         AS_WRITTEN;
-        index[odd] = index[n - 1 - (i - odd)] = i;
-        odd += x[i] < 0;
+        index[negative] = index[n - 1 - (i - negative)] = i;
+        negative += x[i] < 0;
     }
-    for (int64_t k = 0; k < odd; k++) y[index[k]] = odd_chain(x[index[k]]);
-    for (int64_t k = odd; k < n; k++) y[index[k]] = even_chain(x[index[k]]);
+    for (int64_t k = 0; k < negative; k++) y[index[k]] = negative_chain(x[index[k]]);
+    for (int64_t k = negative; k < n; k++) y[index[k]] = positive_chain(x[index[k]]);
 }

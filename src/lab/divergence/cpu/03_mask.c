@@ -22,5 +22,5 @@ RUNG(divergence_mask)
     const float *x = c->in[0];
     float *y = c->out;
     for (int64_t i = 0; i < c->n[0]; i++)
-        y[i] = choose(x[i] < 0, odd_chain(x[i]), even_chain(x[i]));
+        y[i] = choose(x[i] < 0, negative_chain(x[i]), positive_chain(x[i]));
 }

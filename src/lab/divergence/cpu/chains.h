@@ -1,4 +1,4 @@
-/* chains.h - the two chains of arithmetic, for a float and for a vector. */
+/* chains.h - the chain of arithmetic for negative numbers and the one for all others. */
 #ifndef LAB_DIVERGENCE_CPU_CHAINS_H
 #define LAB_DIVERGENCE_CPU_CHAINS_H
 
@@ -7,7 +7,7 @@
 enum { STEPS = 8 };
 static const float M = 0.998f, C = 0.002f;
 
-INLINE float even_chain(float v)
+INLINE float positive_chain(float v)
 {
     for (int k = 0; k < STEPS; k++) {
         AS_WRITTEN;
@@ -15,7 +15,7 @@ INLINE float even_chain(float v)
     }
     return v;
 }
-INLINE float odd_chain(float v)
+INLINE float negative_chain(float v)
 {
     for (int k = 0; k < STEPS; k++) {
         AS_WRITTEN;
@@ -24,20 +24,19 @@ INLINE float odd_chain(float v)
     return v;
 }
 
-INLINE vf even_chains(vf v)
+INLINE vf positive_chains(vf v)
 {
     for (int k = 0; k < STEPS; k++) v = v * M + C;
     return v;
 }
-INLINE vf odd_chains(vf v)
+INLINE vf negative_chains(vf v)
 {
     for (int k = 0; k < STEPS; k++) v = (v - C) * M;
     return v;
 }
-/* Computes both chains; the sign selects one. */
 INLINE vf chains(vf v)
 {
-    return vf_select(v < 0, odd_chains(v), even_chains(v));
+    return vf_select(v < 0, negative_chains(v), positive_chains(v));
 }
 
 #endif

@@ -78,7 +78,7 @@ DEVICE u32 lane_in_b(int lane, int across)
 /* sum += one tile of A times one of B; a and b: the lane's addresses in the tiles */
 DEVICE void multiply_tile(float (&sum)[4][4][4], u32 a, u32 b)
 {
-    UNROLL for (int step = 0; step < CHUNKS / 2; step++) { /* 16 bf16 or 8 tf32 of k */
+    UNROLL for (int step = 0; step < CHUNKS / 2; step++) { /* 16 (bf16) or 8 (tf32) values of k */
         u32 left[4][4], right[2][4];
         UNROLL for (int i = 0; i < 4; i++) {
             ldmatrix_x4(left[i], (a ^ 32 * step) + 16 * i * CHUNKS * 16);

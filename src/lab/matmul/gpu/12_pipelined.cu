@@ -16,7 +16,7 @@
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
 constexpr int EACH = 16 / sizeof(ELEMENT);          /* elements of a chunk of 16 bytes */
 constexpr int ROWS = 128, COLUMNS = 128, THREADS = 256;
-constexpr int CHUNKS = 4, K = CHUNKS * EACH;                   /* of k in a tile */
+constexpr int CHUNKS = 4, K = CHUNKS * EACH;                   /* K: values of k in a tile */
 constexpr int B_ROWS = TENSOR_FLOAT ? COLUMNS : K; /* a tile of B, as it lies in memory */
 constexpr int B_CHUNKS = TENSOR_FLOAT ? CHUNKS : COLUMNS / EACH;
 constexpr int A_BYTES = ROWS * CHUNKS * 16, STAGE_BYTES = A_BYTES + B_ROWS * B_CHUNKS * 16;
@@ -84,7 +84,7 @@ DEVICE u32 lane_in_b(int lane, int across)
 /* sum += one tile of A times one of B; a, b: the lane's addresses in the tiles */
 DEVICE void multiply_tile(float (&sum)[4][4][4], u32 a, u32 b)
 {
-    UNROLL for (int step = 0; step < CHUNKS / 2; step++) { /* 16 bf16 or 8 tf32 of k */
+    UNROLL for (int step = 0; step < CHUNKS / 2; step++) { /* 16 (bf16) or 8 (tf32) values of k */
         u32 left[4][4], right[2][4];
         UNROLL for (int i = 0; i < 4; i++) {
             ldmatrix_x4(left[i], (a ^ 32 * step) + 16 * i * CHUNKS * 16);

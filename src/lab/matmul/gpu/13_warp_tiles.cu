@@ -18,7 +18,7 @@
 constexpr bool TENSOR_FLOAT = sizeof(ELEMENT) == 4; /* tf32: B is (n,k); bf16: B is (k,n) */
 constexpr int EACH = 16 / sizeof(ELEMENT);          /* elements of a chunk of 16 bytes */
 constexpr int ROWS = 256, COLUMNS = 128, THREADS = 256, STAGES = 3, GROUP = 8;
-constexpr int CHUNKS = 8, K = CHUNKS * EACH, STEPS = CHUNKS / 2; /* of k in a tile */
+constexpr int CHUNKS = 8, K = CHUNKS * EACH, STEPS = CHUNKS / 2; /* K: values of k in a tile */
 constexpr int B_ROWS = TENSOR_FLOAT ? COLUMNS : K; /* a tile of B, as it lies in memory */
 constexpr int B_CHUNKS = TENSOR_FLOAT ? CHUNKS : COLUMNS / EACH;
 constexpr int A_BYTES = ROWS * CHUNKS * 16, STAGE_BYTES = A_BYTES + B_ROWS * B_CHUNKS * 16;
@@ -81,7 +81,7 @@ DEVICE u32 lane_in_b(int lane, int across)
     if (TENSOR_FLOAT) return swizzle<B_CHUNKS>(across + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     return swizzle<B_CHUNKS>(lane % 16, across / 8 + lane / 16);
 }
-/* The operands of a step, 16 bf16 or 8 tf32 of k: 64 rows of A and 64 columns of B. */
+/* The operands of a step, 16 (bf16) or 8 (tf32) values of k: 64 rows of A and 64 columns of B. */
 struct fragments {
     u32 a[4][4], b[4][4];
 };

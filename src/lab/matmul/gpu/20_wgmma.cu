@@ -1,8 +1,8 @@
 /* 20_wgmma.cu - the tensor cores of Hopper read tiles from shared memory, and TMA brings them.
  *
- * wgmma multiplies 64 rows of A with up to 256 columns of B for 16 of k. Four warps, a warpgroup,
- * issue it together; both operands stay in shared memory, so no register holds an element of A or
- * B and no thread loads one. Only the sums are in registers, spread over the 128 threads.
+ * One wgmma adds the products of 64 rows of A and up to 256 columns of B over 16 values of k. Four
+ * warps, a warpgroup, issue it together; it reads both operands from shared memory, so no thread
+ * loads an element of A or B. Only the sums are in registers, spread over the 128 threads.
  *
  * TMA loads the tiles: one thread requests a box of the matrix, and a barrier in shared memory
  * counts the bytes that arrive. A row of a box has 64 elements, 128 bytes; TMA permutes its chunks
@@ -17,8 +17,8 @@
 enum {
     ROWS = COLUMNS, DEPTH = 64,     /* a tile of C, and the part of k that is loaded at once */
     PANEL = 64 * 128,               /* bytes of 64 rows of 64 elements */
-    A_BYTES = ROWS / 64 * PANEL,    /* panels one below the other, 64 of k wide */
-    B_BYTES = COLUMNS / 64 * PANEL, /* side by side, with 64 rows of k */
+    A_BYTES = ROWS / 64 * PANEL,    /* panels one below the other, with 64 values of k */
+    B_BYTES = COLUMNS / 64 * PANEL, /* panels side by side, with 64 values of k */
 };
 
 KERNEL(128)
@@ -56,7 +56,7 @@ matmul(const __grid_constant__ tensor_map a_map, const __grid_constant__ tensor_
     }
     UNROLL for (int t = 0; t < ROWS / 64; t++) wgmma_hold(sum[t]);
 
-    /* In every 8 columns, a thread has two neighbors of row g and two of row g + 8. */
+    /* In every 8 columns, a thread has two adjacent elements of each of two rows, 8 apart. */
     row += threadIdx.x / WARP * 16 + threadIdx.x % WARP / 4;
     column += threadIdx.x % 4 * 2;
     UNROLL for (int t = 0; t < ROWS / 64; t++)

@@ -1,7 +1,7 @@
 /* 21_producer.cu - one warp loads, a warpgroup multiplies, and a ring of stages is between them.
  *
  * The loads run ahead of the wgmma. Shared memory holds five stages here, each with the tiles of A
- * and B for 64 of k. The producer, a single thread, fills one stage after the other, and the
+ * and B for 64 values of k. The producer, a single thread, fills one stage after the other, and the
  * consumer, a warpgroup, multiplies the stages in the same order. Each stage has two barriers: a
  * phase of `full` ends when all bytes have arrived, a phase of `empty` when the consumer has read
  * these bytes. A thread that waits needs to know only the parity of the phase, since neither side

@@ -87,7 +87,7 @@ DEVICE void multiply(float (&sum)[COLUMNS / 2], u32 shared, int consumer, int st
     wgmma_hold(sum);
 }
 
-/* In every 8 columns, a thread has two neighbors of row g and two of row g + 8. */
+/* In every 8 columns, a thread has two adjacent elements of each of two rows, 8 apart. */
 DEVICE void store_sums(ELEMENT *c, const float (&sum)[COLUMNS / 2], int row, int column, int m,
                        int n)
 {

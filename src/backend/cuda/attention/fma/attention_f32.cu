@@ -3,7 +3,7 @@
  * FlashAttention-2 as in attention.cu, with FMAs. A block has 64 query rows of one head. 16 lanes
  * share eight of these rows, 8 apart, and each lane has every 16th key. Bound by the FMAs, 2 HEAD
  * for each row and key; q, k, v and the weights are in shared memory. HEAD: a multiple of 4, at
- * most 128; attention_f32_wide.cu has the wider heads. */
+ * most 128; attention_f32_wide.cu has the larger sizes. */
 #include "mma.cuh"
 
 #define THREADS 128
@@ -125,17 +125,19 @@ DEVICE float half_sum(float a)
 /* Blocks and arguments are those of attention.cu, except that dropout has its plain threshold. */
 KERNEL_MIN(THREADS, 2)
 attention_forward(const float *qkv, const int *step, float *y, float *lse, int T, int H, int BH,
-                  int group, float scale, u32 seed, u32 site, int threshold, float keep_scale)
+                  int heads_at_once, float scale, u32 seed, u32 site, int threshold,
+                  float keep_scale)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
     u8 *q = shared_memory, *k = q + ROWS * CHUNKS * 16, *v = k + TILE;
     float *p = (float *)(v + TILE);
     int lane = threadIdx.x % 16, slot = threadIdx.x / 16;
     int row_blocks = ceil_div(T, ROWS);
-    int section = (int)blockIdx.x / (group * row_blocks),
-        rest = (int)blockIdx.x % (group * row_blocks);
-    int heads_here = min(group, BH - section * group);
-    int bh = section * group + rest % heads_here, row = (row_blocks - 1 - rest / heads_here) * ROWS;
+    int section = (int)blockIdx.x / (heads_at_once * row_blocks),
+        rest = (int)blockIdx.x % (heads_at_once * row_blocks);
+    int heads_here = min(heads_at_once, BH - section * heads_at_once);
+    int bh = section * heads_at_once + rest % heads_here,
+        row = (row_blocks - 1 - rest / heads_here) * ROWS;
     int C = H / GROUP * HEAD, stride = (GROUP + 2) * C; /* columns of keys; of a row */
     int n = CAUSAL ? min(T, row + ROWS) : T; /* keys that the block sees */
     const float *head = qkv + (i64)(bh / H) * T * stride + bh % H * HEAD;

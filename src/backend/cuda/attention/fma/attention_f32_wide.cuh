@@ -1,14 +1,14 @@
-/* attention_f32_wide.cuh - tiles of float attention with heads over 128, forward and backward.
+/* attention_f32_wide.cuh - tiles of float attention, head size over 128, forward and backward.
  *
  * A block keeps its own OWN_ROWS rows, queries or keys, in shared memory and walks over the rows of
- * the other side, TILE at a time. cp.async loads the rows of the other side in slices of 16 KB, two
- * slices ahead of the FMAs: 64 rows of 64 columns for scores, 16 rows of all columns for sums. 256
- * threads form a grid of 16 x 16, (x, y); a warp has LANES_X values of x. A thread has the R own
- * rows y + 16i, for scores the other rows x + 16j, for sums the columns 64c + 4x ... 64c + 4x + 3.
- * It has 8 to 21 FMAs per 16-byte read of shared memory, and the reads of a warp have no bank
- * conflicts. Scores reach add_sums through shared memory, as (other rows, own rows), with own row y
- * + 16i at R y + i. Constants: HEAD_SIZE (a multiple of 4; columns up to WIDTH are zeros), OWN_ROWS
- * 32, 64 or 128, LANES_X 8 or 16. */
+ * the other side, TILE at a time. cp.async loads the rows of the other side in slices of at most
+ * 16 KiB, two slices ahead of the FMAs: 64 rows of 64 columns for scores, 16 rows of all columns
+ * for sums. 256 threads form a grid of 16 x 16, (x, y); a warp has LANES_X values of x. A thread
+ * has the R own rows y + 16i, for scores the other rows x + 16j, for sums the columns 64c + 4x ...
+ * 64c + 4x + 3. It has 8 to 21 FMAs per read of shared memory, 5 to 6 if OWN_ROWS is 32; the reads
+ * of a warp have no bank conflicts. Scores reach add_sums through shared memory, as (other rows,
+ * own rows), with own row y + 16i at R y + i. Constants: HEAD_SIZE, a multiple of 4 (the columns
+ * HEAD_SIZE ... WIDTH - 1 are zeros), OWN_ROWS 32, 64 or 128, LANES_X 8 or 16. */
 #pragma once
 #include "mma.cuh"
 
@@ -16,7 +16,7 @@ enum {
     D = HEAD_SIZE, OWN = OWN_ROWS,
     R = OWN / 16, THREADS = 256,
     TILE = 64,
-    EACH = TILE / 16,          /* other rows of a thread */
+    OTHER_ROWS = TILE / 16,    /* other rows of a thread */
     SLICE = 64,                /* columns */
     PARTS = (D + SLICE - 1) / SLICE, /* slices of columns */
     WIDTH = PARTS * SLICE,
@@ -33,7 +33,7 @@ enum {
 extern __shared__ __align__(1024) u8 shared_memory[];
 
 typedef float sums[R][PARTS][4];
-typedef float scores[R][EACH];
+typedef float scores[R][OTHER_ROWS];
 
 /* Starts copying ROWS rows from `first` on, COLUMNS from `column` on, to rows TO_PITCH apart. Rows
  * from T on and columns from D on become zero. */
@@ -84,7 +84,7 @@ DEVICE int lane_y()
 DEVICE void clear(scores &s)
 {
     UNROLL for (int i = 0; i < R; i++)
-        UNROLL for (int j = 0; j < EACH; j++) s[i][j] = 0;
+        UNROLL for (int j = 0; j < OTHER_ROWS; j++) s[i][j] = 0;
 }
 DEVICE void clear(sums &sum)
 {
@@ -92,31 +92,32 @@ DEVICE void clear(sums &sum)
         UNROLL for (int c = 0; c < PARTS; c++)
             UNROLL for (int k = 0; k < 4; k++) sum[i][c][k] = 0;
 }
-/* s += the columns of slice `part` of own rows times the slice's rows. TURNS: how often the loop is
- * unrolled; more may spill registers. */
-template <int TURNS>
+/* s += the dot products of own rows and the slice's rows over the columns of slice `part`.
+ * UNROLLED: iterations that are unrolled together; more may spill registers. */
+template <int UNROLLED>
 DEVICE void add_scores(scores &s, const float *own, const float *slice, int part)
 {
     own += lane_y() * PITCH + part * SLICE;
     slice += lane_x() * SLICE_PITCH;
-#pragma unroll (TURNS)
+#pragma unroll (UNROLLED)
     for (int d = 0; d < SLICE; d += 4) {
-        floats<4> b[EACH];
-        UNROLL for (int j = 0; j < EACH; j++) b[j] = load<4>(slice + 16 * j * SLICE_PITCH + d);
+        floats<4> b[OTHER_ROWS];
+        UNROLL for (int j = 0; j < OTHER_ROWS; j++)
+            b[j] = load<4>(slice + 16 * j * SLICE_PITCH + d);
         UNROLL for (int i = 0; i < R; i++) {
             floats<4> a = load<4>(own + 16 * i * PITCH + d);
             UNROLL for (int k = 0; k < 4; k++)
-                UNROLL for (int j = 0; j < EACH; j++) s[i][j] += a[k] * b[j][k];
+                UNROLL for (int j = 0; j < OTHER_ROWS; j++) s[i][j] += a[k] * b[j][k];
         }
     }
 }
 /* sum += s^T times the rows of slice `part` */
-template <int TURNS>
+template <int UNROLLED>
 DEVICE void add_sums(sums &sum, const float *s, const float *slice, int part)
 {
     s += part * SLICE_ROWS * SCORE_PITCH + lane_y() * R;
     slice += lane_x() * 4;
-#pragma unroll (TURNS)
+#pragma unroll (UNROLLED)
     for (int t = 0; t < SLICE_ROWS; t++) {
         floats<R> a = load<R>(s + t * SCORE_PITCH);
         UNROLL for (int c = 0; c < PARTS; c++) {
@@ -130,7 +131,7 @@ DEVICE void add_sums(sums &sum, const float *s, const float *slice, int part)
 DEVICE void put_scores(float *to, const scores &s)
 {
     to += lane_x() * SCORE_PITCH + lane_y() * R;
-    UNROLL for (int j = 0; j < EACH; j++) {
+    UNROLL for (int j = 0; j < OTHER_ROWS; j++) {
         floats<R> a;
         UNROLL for (int i = 0; i < R; i++) a[i] = s[i][j];
         store<R>(to + 16 * j * SCORE_PITCH, a);

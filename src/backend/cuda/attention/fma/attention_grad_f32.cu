@@ -5,9 +5,9 @@
  * them in shared memory and walks over the rows of the other side, 32 at a time; a block of keys
  * does so for all query heads of its group in turn. Scores and gradients go through shared memory.
  * 256 threads form a grid of 16 x 16. For scores a thread has R adjacent own rows and 2 other rows,
- * for sums the same R rows and D/16 columns. Bound by FMAs and by reading their operands (6 reads
- * of 16 bytes for 32 to 64 FMAs). HEAD_SIZE is a multiple of 16, at most 128
- * (attention_grad_f32_wide.cu has the wider heads), GROUP H / KV, OWN_ROWS 32 or 64. */
+ * for sums the same R rows and D/16 columns. Bound by FMAs and by reading their operands: with R 4
+ * and D 64 or 128, 32 to 64 FMAs for 6 reads of 16 bytes. HEAD_SIZE is a multiple of 16, at most
+ * 128 (attention_grad_f32_wide.cu has the larger sizes), GROUP H / KV, OWN_ROWS 32 or 64. */
 #include "attention_grad_f32.cuh"
 
 enum {
@@ -17,7 +17,7 @@ enum {
     TILE = 32,
     PITCH = D + 4, /* of a row; adjacent rows use different banks */
     SCORE_PITCH = OWN + 4,
-    WIDE = D % 64 == 0 ? 4 : D % 32 == 0 ? 2 : 1, /* floats of a thread's columns at a time */
+    WIDE = D % 64 == 0 ? 4 : D % 32 == 0 ? 2 : 1, /* adjacent columns of a thread, one read */
     COLUMNS = D / 16, OWN_FLOATS = OWN * PITCH,
     TILE_FLOATS = TILE * PITCH, SCORE_FLOATS = TILE * SCORE_PITCH,
 };

@@ -1,4 +1,4 @@
-/* attention_grad_f32_wide.cu - attention backward in full float precision, heads over 128.
+/* attention_grad_f32_wide.cu - attention backward in full float precision, head size over 128.
  *
  * The sums and the two kernels are those of attention_grad_f32.cu; attention_f32_wide.cuh describes
  * the tiles. A block's own rows are queries and dY (for dQ, three matmuls) or keys and values (for
@@ -22,14 +22,14 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
     int seen = CAUSAL ? min(T, first_query + OWN) : T;
     i64 own = (i64)blockIdx.y * T * pitch + head * D;
     const float *keys = qkv + own + (H + head / GROUP - head) * D, *values = keys + H / GROUP * D;
-    constexpr int STEPS = 2 * PARTS + ROW_PARTS; /* slices of a tile: keys, values, keys */
-    int steps = ceil_div(seen, TILE) * STEPS;
+    constexpr int TILE_SLICES = 2 * PARTS + ROW_PARTS; /* slices of a tile: keys, values, keys */
+    int slices = ceil_div(seen, TILE) * TILE_SLICES;
     auto copy = [&](int i) {
-        int tile = i / STEPS * TILE, part = i % STEPS;
+        int tile = i / TILE_SLICES * TILE, part = i % TILE_SLICES;
         float *stage = stages + i % STAGES * STAGE_FLOATS;
-        if (i < steps && part < 2 * PARTS)
+        if (i < slices && part < 2 * PARTS)
             copy_columns(stage, part < PARTS ? keys : values, pitch, tile, T, part % PARTS);
-        if (i < steps && part >= 2 * PARTS)
+        if (i < slices && part >= 2 * PARTS)
             copy_rows(stage, keys, pitch, tile, T, part - 2 * PARTS);
         cp_async_commit();
     };
@@ -64,7 +64,7 @@ attention_grad_queries(const float *dy, const float *qkv, const float *lse, cons
             add_scores<2>(dp, dy_rows, stages + at % STAGES * STAGE_FLOATS, part);
         }
         UNROLL for (int i = 0; i < R; i++)
-            UNROLL for (int j = 0; j < EACH; j++) {
+            UNROLL for (int j = 0; j < OTHER_ROWS; j++) {
                 int query = first_query + y + 16 * i, key = first_key + x + 16 * j;
                 float keep = DROPOUT ? keep_scale(seed, site, *step, bh, query, key, threshold) : 1;
                 gradient(s[i][j], dp[i][j], row_lse[i], row_delta[i], scale, keep,
@@ -98,18 +98,18 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
         values = keys + H / GROUP * D;
     const float *queries = qkv + batch, *grads = dy + (i64)blockIdx.y * T * H * D;
     /* Slices of a tile: queries, dY, dY, queries; tiles of each query head of the group in turn. */
-    constexpr int STEPS = 2 * PARTS + 2 * ROW_PARTS;
-    int tiles = ceil_div(T - first_tile, TILE), steps = GROUP * tiles * STEPS;
+    constexpr int TILE_SLICES = 2 * PARTS + 2 * ROW_PARTS;
+    int tiles = ceil_div(T - first_tile, TILE), slices = GROUP * tiles * TILE_SLICES;
     auto copy = [&](int i) {
-        int tile = i / STEPS, part = i % STEPS, head = kv * GROUP + tile / tiles,
+        int tile = i / TILE_SLICES, part = i % TILE_SLICES, head = kv * GROUP + tile / tiles,
             first = first_tile + tile % tiles * TILE;
         bool of_grads = part >= PARTS && part < 2 * PARTS + ROW_PARTS;
         const float *from = (of_grads ? grads : queries) + head * D;
         i64 apart = of_grads ? H * D : pitch;
         float *stage = stages + i % STAGES * STAGE_FLOATS;
-        if (i < steps && part < 2 * PARTS)
+        if (i < slices && part < 2 * PARTS)
             copy_columns(stage, from, apart, first, T, part % PARTS);
-        if (i < steps && part >= 2 * PARTS)
+        if (i < slices && part >= 2 * PARTS)
             copy_rows(stage, from, apart, first, T, (part - 2 * PARTS) % ROW_PARTS);
         cp_async_commit();
     };
@@ -134,8 +134,8 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
             copy(at + 2);
             add_scores<1>(s, k, stages + at % STAGES * STAGE_FLOATS, part);
         }
-        float row_lse[EACH], row_delta[EACH];
-        UNROLL for (int j = 0; j < EACH; j++) {
+        float row_lse[OTHER_ROWS], row_delta[OTHER_ROWS];
+        UNROLL for (int j = 0; j < OTHER_ROWS; j++) {
             int t = min(first_query + x + 16 * j, T - 1);
             row_lse[j] = lse[(i64)bh * T + t];
             row_delta[j] = delta[(i64)bh * T + t];
@@ -147,7 +147,7 @@ attention_grad_keys(const float *dy, const float *qkv, const float *lse, const f
             add_scores<1>(dp, v, stages + at % STAGES * STAGE_FLOATS, part);
         }
         UNROLL for (int i = 0; i < R; i++)
-            UNROLL for (int j = 0; j < EACH; j++) {
+            UNROLL for (int j = 0; j < OTHER_ROWS; j++) {
                 int query = first_query + x + 16 * j, key = first_key + y + 16 * i;
                 float keep = DROPOUT ? keep_scale(seed, site, *step, bh, query, key, threshold) : 1;
                 gradient(s[i][j], dp[i][j], row_lse[j], row_delta[j], scale, keep,

@@ -7,24 +7,24 @@
  * queries and tiles of KEYS keys, the other tiles of values. Each consumer warpgroup has 64 rows
  * and walks over the tiles from the last tile that its rows see to the first.
  *
- * Bound by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile) and, at HEAD <= 64,
- * equally by the exponentials (KEYS / 16 clocks). Reads and writes at most 4 HEAD elements a row,
- * as rows and heads that run concurrently share their keys in L2.
+ * Bound by the tensor cores (HEAD * KEYS / 1024 clocks for a row of a tile), if HEAD is below 64 by
+ * the exponentials (KEYS / 16 clocks), at 64 equally by both. Reads and writes at most 4 HEAD
+ * elements a row, as rows and heads that run concurrently share their keys in L2.
  *
  *     HEAD % 16 == 0, CONSUMERS 2 to 4, KEYS % 64 == 0, GROUP, CAUSAL, DROPOUT
  *     STAGES, V_STAGES  tiles of keys, and of values, in shared memory
- *     SLOTS   items whose queries, later output, are in shared memory: 1 or 2
- *     TURNS   warpgroups issue their wgmma in turn, so that they stay out of step
+ *     OWN_STAGES  items with queries, or later output, in shared memory: 1 or 2
+ *     TURNS       warpgroups issue their wgmma in turn, so that they stay out of step
  *
  * A warpgroup computes a tile's exponentials while its wgmma multiplies the previous tile's weights
  * and values. `top` is subtracted from the exponents. It is the row's maximum in the first tile;
- * later maxima are not computed. Float sums and outputs tolerate terms up to 2^64. If a row's sum
- * exceeds 2^64 or is not finite, the consumer writes nothing, and the item is issued again. Only in
- * this second run does a warp raise `top` to the rows' maxima, when the terms of a row would exceed
- * 2^8.
+ * later maxima are not computed. Float sums and outputs tolerate terms up to 2^64. If a thread's
+ * sum for a row is not below 2^64, or an output is not finite, the consumer writes nothing, and the
+ * item is issued again. In this second run, if a term would exceed 2^8, the warp raises `top` of
+ * its rows to their maxima.
  *
  * A tensor map ends at row T of each sequence and at the head's last column, which may be before
- * HEAD: reads beyond return zeros and writes are dropped. CAUSAL masks the diagonal only. */
+ * HEAD: reads beyond return zeros and writes are dropped. */
 #include "hopper.cuh"
 
 enum {
@@ -33,13 +33,13 @@ enum {
     PITCH = 2 * WIDTH,                                      /* bytes of a panel's row */
     PANELS = HEAD / WIDTH,
     SWIZZLE = WIDTH == 64 ? SWIZZLE_128B : WIDTH == 32 ? SWIZZLE_64B : SWIZZLE_32B,
-    /* Shared memory: each consumer's queries, later output, of SLOTS items; tiles; barriers. */
+    /* Shared memory: each consumer's queries or output of OWN_STAGES items; tiles; barriers. */
     OWN_BYTES = 64 * HEAD * 2, TILE_BYTES = KEYS * HEAD * 2,
-    AT_K = SLOTS * CONSUMERS * OWN_BYTES, AT_V = AT_K + STAGES * TILE_BYTES,
+    AT_K = OWN_STAGES * CONSUMERS * OWN_BYTES, AT_V = AT_K + STAGES * TILE_BYTES,
     AT_BARRIERS = AT_V + V_STAGES * TILE_BYTES,
-    Q_FULL = AT_BARRIERS, /* of each consumer, SLOTS */
-    Q_EMPTY = Q_FULL + 8 * SLOTS * CONSUMERS,
-    K_FULL = Q_EMPTY + 8 * SLOTS * CONSUMERS, /* of each stage */
+    Q_FULL = AT_BARRIERS, /* of each consumer and own stage */
+    Q_EMPTY = Q_FULL + 8 * OWN_STAGES * CONSUMERS,
+    K_FULL = Q_EMPTY + 8 * OWN_STAGES * CONSUMERS, /* of each stage */
     K_EMPTY = K_FULL + 8 * STAGES, V_FULL = K_EMPTY + 8 * STAGES,
     V_EMPTY = V_FULL + 8 * V_STAGES,
     ITEM_FULL = V_EMPTY + 8 * V_STAGES, /* of each of the two slots of items */
@@ -71,11 +71,11 @@ DEVICE u32 barrier_of(u32 barriers, const ring &r)
 /* Consumer w's rows for its n-th item, and their barriers. */
 DEVICE u32 own_rows(u32 base, int w, int n)
 {
-    return base + (SLOTS * w + n % SLOTS) * OWN_BYTES;
+    return base + (OWN_STAGES * w + n % OWN_STAGES) * OWN_BYTES;
 }
 DEVICE u32 own_barrier(u32 barriers, int w, int n)
 {
-    return barriers + 8 * (SLOTS * w + n % SLOTS);
+    return barriers + 8 * (OWN_STAGES * w + n % OWN_STAGES);
 }
 template <int N>
 DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int row, int b)
@@ -85,8 +85,7 @@ DEVICE void load_rows(u32 to, const tensor_map *map, u32 barrier, int head, int 
         tma_load(to + p * N * PITCH, map, barrier, p * WIDTH, head, row, b, 0);
 }
 
-/* Loads a head's tiles of keys or, with VALUES, of values. One thread calls this. `begun` is true
- * if the first tile is already requested. */
+/* Loads a head's tiles of keys or values. One thread. `begun`: the first is already requested. */
 template <bool VALUES>
 DEVICE void load_tiles(u32 base, ring &r, const tensor_map *map, int head, int b, int tiles,
                        bool begun)
@@ -101,7 +100,7 @@ DEVICE void load_tiles(u32 base, ring &r, const tensor_map *map, int head, int b
         load_rows<KEYS>(at + r.stage * TILE_BYTES, map, barrier_of(full, r), head, tile * KEYS, b);
     }
 }
-/* Loads the queries of consumer w, which has processed `items` items. */
+/* `items`: the number of items that consumer w has processed. */
 DEVICE void load_queries(u32 base, const tensor_map *map, const item &i, int w, int items)
 {
     load_rows<64>(own_rows(base, w, items), map, own_barrier(base + Q_FULL, w, items), i.h,
@@ -110,30 +109,29 @@ DEVICE void load_queries(u32 base, const tensor_map *map, const item &i, int w, 
 /* Requests the operands of the first wgmma early. All blocks request theirs at once, so these loads
  * are slow. */
 DEVICE void begin(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H, int BH,
-                  int group)
+                  int heads_at_once)
 {
-    item i = item_at(blockIdx.x, 0, T, H, BH, group);
+    item i = item_at(blockIdx.x, 0, T, H, BH, heads_at_once);
     UNROLL for (int w = 0; w < CONSUMERS; w++)
-        if (has_rows(i, w)) load_queries(base, q_map, i, w, 0);
+        if (takes_part(i, w)) load_queries(base, q_map, i, w, 0);
     load_rows<KEYS>(base + AT_K, k_map, base + K_FULL, H + i.h / GROUP, (i.tiles - 1) * KEYS, i.b);
 }
-/* Called by one thread: takes items and loads their queries and keys, except what begin()
- * requested. */
+/* Takes items and loads their queries and keys, except what begin() requested. One thread. */
 DEVICE void produce_keys(u32 base, const tensor_map *q_map, const tensor_map *k_map, int T, int H,
-                         int BH, int group)
+                         int BH, int heads_at_once)
 {
     ring r = {0, 0};
     int items[CONSUMERS] = {}, n = blockIdx.x;
 #pragma unroll 1
     for (int count = 0;; count++) {
-        put_item(base, count, n, T, H, BH, group);
+        put_item(base, count, n, T, H, BH, heads_at_once);
         item i = *item_in_slot(count);
         if (!i.tiles) break;
         UNROLL for (int w = 0; w < CONSUMERS; w++)
-            if (has_rows(i, w)) {
+            if (takes_part(i, w)) {
                 if (count) {
                     mbarrier_wait(own_barrier(base + Q_EMPTY, w, items[w]),
-                                  items[w] / SLOTS % 2 ^ 1);
+                                  items[w] / OWN_STAGES % 2 ^ 1);
                     load_queries(base, q_map, i, w, items[w]);
                 }
                 items[w]++;
@@ -148,7 +146,7 @@ DEVICE void produce_values(u32 base, const tensor_map *v_map, int H)
     item i;
 #pragma unroll 1
     for (int count = 0; (i = read_item(base, count)).tiles; count++) {
-        item_read(base, count);
+        release_item(base, count);
         load_tiles<true>(base, r, v_map, H + (H + i.h) / GROUP, i.b, i.tiles, false);
     }
 }
@@ -206,8 +204,8 @@ DEVICE void release(u32 empty, const ring &r)
     if (leader()) mbarrier_arrive(barrier_of(empty, r));
 }
 
-/* Processes the first tile, of which N keys are used. Rows start at multiples of 64, so no other
- * tile is masked. */
+/* Processes the first tile, of which N keys are used. Rows start at multiples of 64, so only this
+ * tile contains the diagonal, and no other tile is masked. */
 template <int N>
 DEVICE void first_tile(rows &r, position &c, const drop &d, int key, int T, float scale)
 {
@@ -282,20 +280,21 @@ DEVICE void skip_tiles(position &c, int tiles, int turns)
     if (tiles) named_barrier_sync(OWN + c.w, WARPGROUP);
 }
 
-/* True if sums or outputs of this consumer's rows grew too far; marks the item as failed. */
+/* In an item's first run, true if sums or outputs of the consumer's rows are too large; marks the
+ * item as failed. */
 DEVICE bool outgrown(const rows &r, const position &c, item *of)
 {
     if (!warp_word(&of->redo)) {
-        float nothing = 0;
+        float zero_if_finite = 0; /* 0 * o is NaN if o is not finite */
         bool far = !(r.sum[0] < LIMIT && r.sum[1] < LIMIT);
-        UNROLL for (int n = 0; n < HEAD / 2; n++) nothing += 0 * r.o[n];
-        if (__any_sync(~0u, far || nothing != 0) && threadIdx.x % WARP == 0)
+        UNROLL for (int n = 0; n < HEAD / 2; n++) zero_if_finite += 0 * r.o[n];
+        if (__any_sync(~0u, far || zero_if_finite != 0) && threadIdx.x % WARP == 0)
             atomicOr(&of->failed, 1u << c.w);
     }
     named_barrier_sync(OWN + c.w, WARPGROUP);
     return warp_word(&of->failed) >> c.w & 1;
 }
-/* y = o / sum through shared memory; log-sum-exp. */
+/* Writes y = factor o / sum, through shared memory, and log-sum-exp; factor: dropout's scale. */
 DEVICE void finish(rows &r, const position &c, const tensor_map *y_map, float *lse, int b, int h,
                    int row, int T, float scale, float factor)
 {
@@ -349,10 +348,10 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         i = warp_item(count);
         if (!i.tiles) break;
         int row = i.row + 64 * w;
-        int tiles = has_rows(i, w) ? tiles_of(row + 64, T) : 0;
+        int tiles = takes_part(i, w) ? tiles_of(row + 64, T) : 0;
         skip_tiles(c, i.tiles - tiles, i.tiles - 1);
         if (!tiles) {
-            if (threadIdx.x % WARP == 0) item_read(base, count);
+            if (threadIdx.x % WARP == 0) release_item(base, count);
             continue;
         }
         d.bh = i.b * H + i.h;
@@ -360,7 +359,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
         UNROLL for (int j = 0; j < HEAD / 2; j++) r.o[j] = 0;
         r.top[0] = r.top[1] = -INFINITY_F;
         r.sum[0] = r.sum[1] = 0;
-        mbarrier_wait(own_barrier(base + Q_FULL, w, c.items), c.items / SLOTS % 2);
+        mbarrier_wait(own_barrier(base + Q_FULL, w, c.items), c.items / OWN_STAGES % 2);
 #if KEYS % 128 == 0
         if ((CAUSAL ? row + 64 : T) - (tiles - 1) * KEYS <= KEYS / 2)
             first_tile<KEYS / 2>(r, c, d, (tiles - 1) * KEYS, T, scale);
@@ -368,7 +367,7 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
 #endif
             first_tile<KEYS>(r, c, d, (tiles - 1) * KEYS, T, scale);
         /* The previous item's output is in flight. */
-        if (SLOTS == 2 && c.items) release_own(c, c.items - 1);
+        if (OWN_STAGES == 2 && c.items) release_own(c, c.items - 1);
         if (!i.redo)
 #pragma unroll 1
             for (int tile = tiles - 2; tile >= 0; tile--)
@@ -382,8 +381,8 @@ DEVICE void consume(u32 base, int w, const tensor_map *y_map, float *lse, int T,
             i = warp_item(count); /* reloaded: saves registers */
             finish(r, c, y_map, lse + (i64)(i.b * H + i.h) * T, i.b, i.h, row, T, scale, factor);
         }
-        if (threadIdx.x % WARP == 0) item_read(base, count);
-        if (SLOTS == 1) release_own(c, c.items);
+        if (threadIdx.x % WARP == 0) release_item(base, count);
+        if (OWN_STAGES == 1) release_own(c, c.items);
         c.items++;
     }
     if (TURNS && w == 0) wait_turn(c);
@@ -396,8 +395,8 @@ KERNEL_MIN(THREADS, 1)
 attention_forward(const __grid_constant__ tensor_map q_map,
                   const __grid_constant__ tensor_map k_map,
                   const __grid_constant__ tensor_map y_map, const int *step, float *lse, int T,
-                  int H, int BH, int group, float scale, u32 seed, u32 site, u32 less, u32 carry,
-                  float keep_scale)
+                  int H, int BH, int heads_at_once, float scale, u32 seed, u32 site, u32 less,
+                  u32 carry, float keep_scale)
 {
     u32 base = shared_address(shared_memory);
     int warp = __shfl_sync(~0u, threadIdx.x / WARP, 0);
@@ -405,7 +404,7 @@ attention_forward(const __grid_constant__ tensor_map q_map,
         tma_prefetch_map(&q_map);
         tma_prefetch_map(&k_map);
         tma_prefetch_map(&y_map);
-        UNROLL for (int n = 0; n < SLOTS * CONSUMERS; n++) {
+        UNROLL for (int n = 0; n < OWN_STAGES * CONSUMERS; n++) {
             mbarrier_init(base + Q_FULL + 8 * n, 1);
             mbarrier_init(base + Q_EMPTY + 8 * n, 1);
         }
@@ -422,12 +421,12 @@ attention_forward(const __grid_constant__ tensor_map q_map,
             mbarrier_init(base + ITEM_EMPTY + 8 * i, WARPGROUP / WARP * CONSUMERS + 1);
         }
         fence_barrier_init();
-        begin(base, &q_map, &k_map, T, H, BH, group);
+        begin(base, &q_map, &k_map, T, H, BH, heads_at_once);
     }
     __syncthreads();
     if (warp < 4) {
         registers_dec<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 0) produce_keys(base, &q_map, &k_map, T, H, BH, group);
+        if (threadIdx.x == 0) produce_keys(base, &q_map, &k_map, T, H, BH, heads_at_once);
         if (threadIdx.x == WARP) produce_values(base, &k_map, H);
     } else {
         registers_inc<CONSUMER_REGISTERS>();

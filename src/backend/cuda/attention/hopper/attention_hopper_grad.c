@@ -1,7 +1,7 @@
 /* Attention backward for compute capability 9.0. Variant wgmma has a kernel for dq and row
- * statistics and one for dk and dv; with heads over 128 it has one each for row statistics, dq, dv
- * and dk. Variant wgmma_sums has one kernel for all gradients, which adds up dq in undefined order,
- * and a small kernel before and after it. */
+ * statistics and one for dk and dv; with a head size over 128 it has one each for row statistics,
+ * dq, dv and dk. Variant wgmma_sums has one kernel for all gradients, which adds up dq in undefined
+ * order, and a small kernel before and after it. */
 #include "backend/cuda/attention/attention_shape.h"
 #include "backend/cuda/common/rows.h"
 #include "backend/cuda/cuda_kernels.h"
@@ -18,7 +18,7 @@ struct layout {
 
 /* What a launch computes; PARTS of attention_hopper_dkv.cu. */
 enum part { DKV, DV, DK, DQ };
-enum { WIDE = 128 }; /* heads over this have a launch each for dv and dk */
+enum { WIDE = 128 }; /* a larger head size has a launch each for dv and dk */
 
 /* The layout for a head size; NULL: none. Clocks per 128 x 128 pairs of query and key on an H200 at
  * T 1024 (12 heads of 64 or 6 of 128, batch 16) and 16384, for warpgroups x tile, ahead and late
@@ -37,7 +37,7 @@ enum { WIDE = 128 }; /* heads over this have a launch each for dv and dk */
  *   dq, 128:    2x64 late 5885, 4370; plain 5893, 4410; ahead 2 5995, 4509; 3x64 plain 6897, 7573
  *   dk dv, 128: 2 stages plain 7300, 6745; 3 stages, one of K, V late 7795, 6813, plain 7759, 6701
  *   both, 64, persistent blocks, items of all heads: 7206, 5998; a block per item: 8035, 5987
- * Heads of 16 and 32 use the layout of 64; 96 is not measured. Heads over 128, all launches
+ * Heads of 16 and 32 use the layout of 64; 96 is not measured. Head sizes over 128, all launches
  * together, in microseconds at T 4096 and 1024 (batch 4, 8 heads, causal) on another H200:
  *   256: 1560, 146; dq late 1640, 152, then dk not late 1640, 152, dv with 2 stages of Q 1643, 152
  *   192: 1178, 109; dv with 3 stages of dY and one item 1184, 108, then dq ahead 1 with 2 stages
@@ -148,8 +148,8 @@ static struct cuda_launch *add_rows(struct cuda_launches *l, const struct attent
     launch_define(k, "SUMS", sums);
     return k;
 }
-/* Adds the first kernel of wgmma_sums, or of wgmma with heads over WIDE. Only wgmma_sums uses dq
- * and counter. */
+/* Adds the first kernel of wgmma_sums, or of wgmma with a head size over WIDE. Only wgmma_sums uses
+ * dq and counter. */
 static void add_statistics(struct cuda_launches *l, const struct attention_shape *s, int64_t tiles,
                            int64_t stats, int64_t dq, int64_t counter)
 {

@@ -1,10 +1,10 @@
 /* attention_hopper_items.cuh - items of attention_hopper.cu: their order, and the repetition of
  * items that failed.
  *
- * An item is ROWS query rows of one head. Items are counted through `group` heads at a time, items
- * with the most keys first. Items are cut from the end of the sequence, in multiples of 64 rows, so
- * only a head's last item, with the fewest keys, leaves consumers idle. Such items of different
- * heads follow each other, so the idle consumers vary from item to item. */
+ * An item is ROWS query rows of one head. Items are numbered section by section, each of
+ * `heads_at_once` heads; in a section, items with the most keys come first. Items are cut from the
+ * end of the sequence, in multiples of 64 rows, so only a head's last item, with the fewest keys,
+ * leaves consumers idle. */
 #pragma once
 #include "attention_hopper_counter.cuh"
 
@@ -21,7 +21,7 @@ DEVICE int tiles_of(int rows, int T) /* tiles that the first `rows` rows see */
 {
     return ceil_div(CAUSAL ? min(rows, T) : T, KEYS);
 }
-DEVICE bool has_rows(const item &i, int w)
+DEVICE bool takes_part(const item &i, int w)
 {
     int row = i.row + 64 * w;
     return row >= 0 && row < i.end && (!i.redo || i.redo >> w & 1);
@@ -31,14 +31,15 @@ DEVICE int items_of(int T, int BH)
     return ceil_div(T, ROWS) * BH;
 }
 /* Item n, the `count`-th of the block. */
-DEVICE item item_at(int n, int count, int T, int H, int BH, int group)
+DEVICE item item_at(int n, int count, int T, int H, int BH, int heads_at_once)
 {
     if (n >= items_of(T, BH)) return {};
-    int row_tiles = ceil_div(T, ROWS), section = n / (group * row_tiles),
-        rest = n % (group * row_tiles);
-    int heads = min(group, BH - section * group), bh = section * group + rest % heads;
+    int row_tiles = ceil_div(T, ROWS), section = n / (heads_at_once * row_tiles),
+        rest = n % (heads_at_once * row_tiles);
+    int heads = min(heads_at_once, BH - section * heads_at_once);
+    int bh = section * heads_at_once + rest % heads;
     int end = (T + 63) / 64 * 64 - rest / heads * ROWS, row = end - ROWS;
-    if (row < 0) row = -64 * (count % (1 - row / 64)); /* assigns its rows to varying consumers */
+    if (row < 0) row = -64 * (count % (1 - row / 64)); /* so that the idle consumers vary */
     return {bh / H, bh % H, row, end, tiles_of(end, T), 0, 0};
 }
 
@@ -70,7 +71,7 @@ DEVICE item warp_item(int count)
     return r;
 }
 /* Signals that one thread has read the item, for itself or its warp. */
-DEVICE void item_read(u32 base, int count)
+DEVICE void release_item(u32 base, int count)
 {
     mbarrier_arrive(slot_of(base + ITEM_EMPTY, count));
 }
@@ -81,7 +82,7 @@ DEVICE void wait_slot(u32 base, int count)
 }
 /* Passes on the block's item `count`: an item that failed, or item n if none failed. If there is no
  * item n, waits until the previous item is done, because it may have failed. */
-DEVICE void put_item(u32 base, int count, int &n, int T, int H, int BH, int group)
+DEVICE void put_item(u32 base, int count, int &n, int T, int H, int BH, int heads_at_once)
 {
     item *to = item_in_slot(count), *last = item_in_slot(count + 1);
     wait_slot(base, count);
@@ -96,7 +97,7 @@ DEVICE void put_item(u32 base, int count, int &n, int T, int H, int BH, int grou
         to->redo = to->failed;
         to->failed = 0;
     } else {
-        *to = item_at(n, count, T, H, BH, group);
+        *to = item_at(n, count, T, H, BH, heads_at_once);
         if (n < items_of(T, BH)) n = next_item();
     }
     mbarrier_arrive(slot_of(base + ITEM_FULL, count));

@@ -259,18 +259,19 @@ DEVICE void finish(rows &r, u8 *stage, T_X *y, float *lse, int C, int T, float s
     }
 }
 
-/* Blocks process `group` heads at a time, so that the keys and values of these heads fit into L2.
- * Blocks whose rows have the most keys come first. bh: head b*H+h; row: the block's first row. */
+/* Blocks process `heads_at_once` heads at a time, so that the keys and values of these heads fit
+ * into L2. Blocks whose rows have the most keys come first. bh: head b*H+h; row: the block's first
+ * row. */
 struct position {
     int bh, row;
 };
-DEVICE position position_of_block(int T, int BH, int group)
+DEVICE position position_of_block(int T, int BH, int heads_at_once)
 {
     int row_blocks = ceil_div(T, ROWS * WARPS);
-    int section = (int)blockIdx.x / (group * row_blocks),
-        rest = (int)blockIdx.x % (group * row_blocks);
-    int heads_here = min(group, BH - section * group);
-    position a = {section * group + rest % heads_here,
+    int section = (int)blockIdx.x / (heads_at_once * row_blocks),
+        rest = (int)blockIdx.x % (heads_at_once * row_blocks);
+    int heads_here = min(heads_at_once, BH - section * heads_at_once);
+    position a = {section * heads_at_once + rest % heads_here,
                   (row_blocks - 1 - rest / heads_here) * ROWS * WARPS};
     return a;
 }
@@ -278,12 +279,13 @@ DEVICE position position_of_block(int T, int BH, int group)
 /* scale includes log2(e); less and carry: see dropout_kept; keep_scale: factor of kept elements. */
 KERNEL_MIN(THREADS, BLOCKS)
 attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, int H, int BH,
-                  int group, float scale, u32 seed, u32 site, u32 less, u32 carry, float keep_scale)
+                  int heads_at_once, float scale, u32 seed, u32 site, u32 less, u32 carry,
+                  float keep_scale)
 {
     extern __shared__ __align__(1024) u8 shared_memory[];
     constexpr int TILE = KEYS * CHUNKS * 16; /* bytes; memory has k, v of two stages, then q */
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    position at = position_of_block(T, BH, group);
+    position at = position_of_block(T, BH, heads_at_once);
     int bh = at.bh, row = at.row;
     int C = H / GROUP * HEAD; /* columns of keys */
     const T_X *head = qkv + (i64)(bh / H) * T * (GROUP + 2) * C + bh % H * HEAD;
@@ -339,7 +341,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     }
     /* No other warp reads this warp's rows of q, so y may overwrite them. bh is recomputed,
      * because that saves a register. */
-    if (GROUP > 1) bh = position_of_block(opaque(T), BH, opaque(group)).bh;
+    if (GROUP > 1) bh = position_of_block(opaque(T), BH, opaque(heads_at_once)).bh;
     if (r.first < T)
         finish(r, shared_memory + 4 * TILE + warp * ROWS * CHUNKS * 16,
                y + (i64)(bh / H) * T * (GROUP * C) + bh % H * HEAD, lse + (i64)bh * T, GROUP * C, T,

@@ -1,7 +1,7 @@
 /* attention_grad_queries.cu - dQ of bf16 attention without atomics: the same bits in every run.
  *
  * A block has BLOCK queries and walks over the keys that they see, TILE at a time. Q and dY stay in
- * registers or, with heads over 128, in shared memory:
+ * registers or, with a head size over 128, in shared memory:
  *     S = Q K^T, P = exp(S - lse), dP = dY V^T, dS = P (dP - delta), dQ += dS K.
  * S and dP are computed here for dQ and again in attention_grad.cu for dK and dV, so there are 7
  * matmuls instead of 5. Bound by tensor cores. Constants: see attention_grad.cuh. */
