@@ -15,5 +15,6 @@ void config_choose(struct config *c, const struct config_facts *by)
     /* poison and check_nan do work between kernels, which is impossible in a captured step. */
     bool looks_inside = p->poison || c->train.check_nan;
     if (p->replay == REPLAY_AUTO)
-        p->replay = by->captures && !by->ranks_sync_on_host && !looks_inside ? REPLAY_TRUE : REPLAY_FALSE;
+        p->replay =
+            by->captures && !by->ranks_sync_on_host && !looks_inside ? REPLAY_TRUE : REPLAY_FALSE;
 }
