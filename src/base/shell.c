@@ -33,6 +33,7 @@ const char *shell_word(const char *word, struct arena *a)
 {
     bool escapes;
     char form[VISIBLE_BYTES];
+    if (*word == '-') word = arena_printf(a, "./%s", word); /* or it would be an option */
     if (!needs_quotes(word, &escapes)) return word;
     struct str s = {0};
     int n;

@@ -255,9 +255,9 @@ void threads_set(int64_t n)
     n = limited(n ? n : unset_count());
     if (n > available && n != chosen)
         log_warning(
-            "%lld threads on %lld cores slow each other down at every barrier; threads = 0 uses "
+            "%lld threads on %lld cores slow each other down at every barrier; --threads=%lld uses "
             "one thread per core",
-            (long long)n, (long long)available);
+            (long long)n, (long long)available, (long long)available);
     chosen = n;
     omp_set_dynamic(0);
     omp_set_num_threads((int)n);

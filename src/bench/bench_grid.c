@@ -1,6 +1,6 @@
 #include "bench/bench_grid.h"
 
-#include "engine/device.h"
+#include "machine/machine.h"
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -135,7 +135,7 @@ static enum status make_cell(const struct bench_grid *g, int i, struct bench_cel
         const struct bench_axis *x = &g->axis[k];
         TRY(config_set(&c->config, arena_printf(a, "%s=%s", x->key, x->value[at.value[k]]), a));
     }
-    TRY(device_choose(&c->config, NULL, false));
+    TRY(machine_choose(&c->config, NULL, false, a));
     TRY(set_vocabulary(g, s, c, a));
     enum status st = model_check(&c->config);
     if (st != ST_UNSUPPORTED) return st;

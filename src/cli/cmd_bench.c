@@ -10,7 +10,6 @@
 #include "cli/device.h"
 #include "cli/output.h"
 #include "cli/planned.h"
-#include "engine/device.h"
 #include "suite/grid.h"
 #include "view/ceilings.h"
 #include "view/step_view.h"
@@ -266,7 +265,7 @@ static enum status run_step(const struct bench *b, struct arena *a)
     TRY(command_read_config(&c, b->words, b->word, true, a));
     TRY(model_check(&c));
     threads_set(c.plan.threads);
-    TRY(device_choose_measured(&c, NULL, true, a));
+    TRY(machine_choose(&c, NULL, true, a));
     TRY(planned_vocabulary(&c, b->vocab, &vocab, a));
     return step_view_run(&c, vocab, g.warmup[0], (int)steps, b->output.form.json, a);
 }

@@ -3,7 +3,6 @@
 #include "cli/device.h"
 #include "cli/output.h"
 #include "cli/planned.h"
-#include "engine/device.h"
 #include "measure/random_step.h"
 #include "view/ceilings.h"
 #include "view/kernels_view.h"
@@ -50,7 +49,7 @@ static enum status read_config(struct config *c, int argc, char **argv, struct a
     for (int i = 0; i < argc; i++) word[words++] = argv[i];
     TRY(command_read_config(c, words, word, false, a));
     TRY(model_check(c));
-    return device_choose_measured(c, NULL, true, a);
+    return machine_choose(c, NULL, true, a);
 }
 
 static const char *words_of(const struct config *c, int64_t vocab, struct arena *a)

@@ -3,8 +3,10 @@
  * together, else one after the other. Then it reports on all runs. */
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/threads.h"
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/device.h"
 #include "cli/variants.h"
 #include "engine/memory.h"
 #include "model/model.h"
@@ -15,10 +17,12 @@
 struct comparing {
     struct variants of;
     bool overwrite, resume;
-    bool one_by_one;    /* not in turns */
-    bool by_mpi;        /* a variant has ranks that are processes */
-    int64_t iters_most; /* of a variant */
-    int fixed;          /* the last words of all variants, which fix_choices added */
+    bool one_by_one;           /* not in turns */
+    bool by_mpi;               /* a variant has ranks that are processes */
+    int64_t iters_most;        /* of a variant */
+    int kept;                  /* last words of all variants, but not of runs that are continued */
+    bool alone[VARIANTS_MOST]; /* on a CPU, one rank, and the user sets no number of threads */
+    int64_t threads;           /* of these variants */
 };
 
 /* Refuses what `strobe train` would refuse, before the first run starts. */
@@ -35,18 +39,37 @@ static enum status check_variant(struct comparing *c, int i, struct arena *a)
                     "%s already contains a run; continue it (--init_from=resume), choose another "
                     "--out_dir, or replace it (--overwrite)",
                     dir);
+    bool continues = has_run && c->resume;
     if (config.train.max_iters > c->iters_most) c->iters_most = config.train.max_iters;
     c->by_mpi |= config.ranks.count > 1 && config.ranks.by == RANKS_MPI;
     unsigned kinds = memory_kinds(&config, EXTENT_STEP) | 1u << GRAPH_EVAL | 1u << GRAPH_LOGITS |
                      1u << GRAPH_DECODE; /* as the trainer opens them */
-    return variants_plan(&c->of, i, &config, kinds, a);
+    TRY(variants_plan(&c->of, i, &config, kinds, a));
+    c->alone[i] = c->of.variant[i].device.backend->host_memory && config.ranks.count == 1 &&
+                  !config.plan.threads && !threads_asked();
+    struct config run;
+    if (c->alone[i] && continues)
+        TRY(command_read_config(&run, 1, (char *[]){arena_strdup(a, dir)}, true, a));
+    if (c->alone[i] && continues) c->threads = run.plan.threads;
+    return ST_OK;
+}
+
+/* One number of threads for all variants, whether they take turns or not: that of runs which are
+ * continued, else as many as a training would use now. */
+static void fix_threads(struct comparing *c)
+{
+    bool any = false;
+    for (int i = 0; i < c->of.n; i++) any |= c->alone[i];
+    if (any && !c->threads) c->threads = device_free_threads(&c->of.config);
+    if (any && !c->threads) c->threads = threads_available();
 }
 
 /* Sets the keys that are left at auto, which would differ among variants and machines. A run that
- * is continued keeps its own values. */
+ * is continued keeps its own values, except for replay, which is chosen anew. */
 static void fix_choices(struct comparing *c, struct arena *a)
 {
-    static const char *const plain[] = {"dtype=float32", "replay=false", "pad_vocab=0"};
+    static const char *const plain[] = {"replay=false", "dtype=float32", "pad_vocab=0"};
+    int added = 0;
     struct variants *v = &c->of;
     char **word = ARENA_NEW(a, char *, v->commons + COUNT_OF(plain));
     memcpy(word, v->common, (size_t)v->commons * sizeof *word);
@@ -54,10 +77,12 @@ static void fix_choices(struct comparing *c, struct arena *a)
         const char *key = arena_printf(a, "%.*s", (int)strcspn(plain[i], "="), plain[i]);
         bool set = strcmp(config_value_text(&v->config, key, a), "auto") != 0;
         for (int k = 0; k < v->grid.axes; k++) set |= !strcmp(v->grid.axis[k].key, key);
-        if (!set) word[v->commons + c->fixed++] = arena_printf(a, "--%s", plain[i]);
+        if (set) continue;
+        word[v->commons + added++] = arena_printf(a, "--%s", plain[i]);
+        c->kept += strcmp(key, "replay") != 0;
     }
     v->common = word;
-    v->commons += c->fixed;
+    v->commons += added;
 }
 
 static enum status plan_variants(struct comparing *c, int argc, char **argv, struct arena *a)
@@ -69,6 +94,7 @@ static enum status plan_variants(struct comparing *c, int argc, char **argv, str
         return fail(ST_USAGE,
                     "--overwrite and --init_from=resume contradict each other; leave one out");
     for (int i = 0; i < c->of.n; i++) TRY(check_variant(c, i, a));
+    fix_threads(c);
     return ST_OK;
 }
 
@@ -76,8 +102,10 @@ static enum status plan_variants(struct comparing *c, int argc, char **argv, str
 static char **words_of(const struct comparing *c, int i, struct arena *a)
 {
     bool continues = c->resume && rundir_has_run(c->of.variant[i].dir);
-    int words = c->of.commons - (continues ? c->fixed : 0);
+    int words = c->of.commons - (continues ? c->kept : 0);
     char **word = variants_words(&c->of, i, "train", c->of.common, words, a);
+    if (c->alone[i] && !continues)
+        word = job_with_word(word, arena_printf(a, "--threads=%lld", (long long)c->threads), a);
     if (c->overwrite) word = job_with_word(word, "--overwrite", a);
     if (c->resume && !continues) word = job_with_word(word, "--init_from=scratch", a);
     return word;

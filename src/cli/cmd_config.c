@@ -1,8 +1,12 @@
 /* strobe config: the configuration that a run would use, or the reference of all keys. */
 #include "base/file.h"
+#include "base/threads.h"
 #include "base/visible.h"
 #include "cli/command.h"
+#include "machine/machine.h"
 #include "model/model.h"
+
+#include <string.h>
 
 /* How the run began from which a new run would take its keys, as a comment. */
 static void print_origin(int argc, char **argv, struct str *s, struct arena *a)
@@ -17,6 +21,24 @@ static void print_origin(int argc, char **argv, struct str *s, struct arena *a)
         visible_append(s, config_origin(&of_run));
         str_append(s, "\n");
     }
+}
+
+/* The values that this machine would choose for keys that are left at auto, as a comment. */
+static enum status print_chosen(const struct config *c, struct str *s, struct arena *a)
+{
+    static const char *const keys[] = {"dtype", "replay", "pad_vocab"};
+    struct config chosen = *c;
+    bool any = false;
+    threads_set(c->plan.threads);
+    TRY(machine_choose(&chosen, NULL, false, a));
+    for (int i = 0; i < COUNT_OF(keys); i++) {
+        if (strcmp(config_value_text(c, keys[i], a), "auto") != 0) continue;
+        str_printf(s, "%s %s = %s", any ? "," : "\n# here auto means", keys[i],
+                   config_value_text(&chosen, keys[i], a));
+        any = true;
+    }
+    if (any) str_append(s, "\n");
+    return ST_OK;
 }
 
 enum status cmd_config(int argc, char **argv, struct arena *a)
@@ -44,6 +66,7 @@ enum status cmd_config(int argc, char **argv, struct arena *a)
     else
         config_print(&c, &s);
     if (!json && !reference) print_origin(argc, argv, &s, a);
+    if (!json && !reference && print_chosen(&c, &s, a) != ST_OK) log_warning("%s", fail_message());
     command_print(&s);
     /* An invalid configuration is printed before it is refused, so that it can be read. */
     return reference ? ST_OK : model_check(&c);

@@ -20,6 +20,7 @@
 struct figures {
     double loss[SPLIT_COUNT], bits_per_byte[SPLIT_COUNT]; /* NAN: the texts are not known */
     int64_t parameters;                                   /* without positions */
+    const char *dtype;                                    /* in which it was computed */
 };
 
 /* `named`: the command line names the data set; without it a model of another program is
@@ -39,6 +40,7 @@ static enum status eval_one(struct saved_run *s, bool named, struct figures *ret
     v.vocabulary = &d.vocabulary;
     TRY_OUT(st, evaluator_run(&v, s->checkpoint.state.iter, ret->loss));
     ret->parameters = model_count(&e.program.model, false);
+    ret->dtype = config_value_text(&s->config, "dtype", a);
     for (int i = 0; i < SPLIT_COUNT; i++)
         ret->bits_per_byte[i] = v.text_bytes[i] <= 0 ? NAN
                                                      : ret->loss[i] / M_LN2 * (double)v.targets[i] /
@@ -62,21 +64,21 @@ static void print_text(struct saved_run *s, const struct figures *f)
         printf("; bits per byte: train %s, val %s", str_loss(train, bits[SPLIT_TRAIN]),
                str_loss(val, bits[SPLIT_VAL]));
     printf("\n(means over %lld batches of %lld x %lld tokens of each split; set with "
-           "--eval_iters)\n",
+           "--eval_iters; computed with dtype=%s)\n",
            (long long)c->train.eval_iters, (long long)c->data.batch_size,
-           (long long)c->model.block_size);
+           (long long)c->model.block_size, f->dtype);
 }
 
 static void print_json(struct saved_run *s, const struct figures *f)
 {
     const double *loss = f->loss, *bits = f->bits_per_byte;
     command_print_json(json_pack(
-        "{s:i, s:s, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:I}", "v", 1, "checkpoint",
+        "{s:i, s:s, s:I, s:f, s:f, s:f, s:f, s:o, s:o, s:I, s:s}", "v", 1, "checkpoint",
         s->checkpoint.path, "iter", (json_int_t)s->checkpoint.state.iter, "train_loss",
         loss[SPLIT_TRAIN], "val_loss", loss[SPLIT_VAL], "train_perplexity", exp(loss[SPLIT_TRAIN]),
         "val_perplexity", exp(loss[SPLIT_VAL]), "train_bits_per_byte",
         number_or_null(bits[SPLIT_TRAIN]), "val_bits_per_byte", number_or_null(bits[SPLIT_VAL]),
-        "batches", (json_int_t)s->config.train.eval_iters));
+        "batches", (json_int_t)s->config.train.eval_iters, "dtype", f->dtype));
 }
 
 static int64_t tokens_of(const struct saved_run *s)
@@ -123,8 +125,9 @@ static enum status write_logits(struct saved_run *s, const char *ids_file, const
     enum status st = logits_write(&e, ids, count, path, a);
     engine_close(&e);
     if (st == ST_OK)
-        log_info("%s: float32 (%lld,%lld), the logits after each id", path, (long long)count,
-                 (long long)tokens_of(s));
+        log_info("%s: float32 (%lld,%lld), the logits after each id, computed with dtype=%s", path,
+                 (long long)count, (long long)tokens_of(s),
+                 config_value_text(&s->config, "dtype", a));
     return st;
 }
 
@@ -150,20 +153,15 @@ enum { PLACES = 5 };
     X("val_loss", "val loss", "mean over the batches of the validation split", NUMBER, f, PLACES, f->loss[SPLIT_VAL]) \
     X("val_perplexity", "perplexity", "e to the power of the validation loss", NUMBER, f, PLACES, exp(f->loss[SPLIT_VAL])) \
     X("val_bits_per_byte", "bits/byte", "of the validation split", NUMBER, f, PLACES, f->bits_per_byte[SPLIT_VAL]) \
+    X("dtype", "dtype", "in which the losses were computed", TEXT, f ? f->dtype : "") \
     X("published_val_loss", "nanoGPT's", "validation loss on OpenWebText that nanoGPT published", NUMBER, true, 3, published)
 /* clang-format on */
 static const struct table_column columns[] = {COLUMNS(TABLE_COLUMN)};
 
-static bool is_model(const char *word)
-{
-    return !config_is_override(word);
-}
-
-/* The models among the words: what is neither an option nor an override. */
 static int models_of(int argc, char *const *argv)
 {
     int n = 0;
-    for (int i = 0; i < argc; i++) n += is_model(argv[i]);
+    for (int i = 0; i < argc; i++) n += run_word_path(argv[i]) != NULL;
     return n;
 }
 
@@ -189,7 +187,7 @@ static enum status measure(int argc, char *const *argv, const char *model, bool 
     int words = 0;
     word[words++] = arena_strdup(a, model);
     for (int i = 0; i < argc; i++)
-        if (!is_model(argv[i])) word[words++] = argv[i];
+        if (!run_word_path(argv[i])) word[words++] = argv[i];
     bool named = names_data(words, word);
     TRY(run_word_open(&s, words, word, "eval", best, a));
     return eval_one(&s, named, ret, a);
@@ -224,9 +222,10 @@ static enum status eval_several(int argc, char *const *argv, bool best, bool jso
         struct figures f;
         struct arena own = {0};
         double published = is_openwebtext(argc, argv) ? published_loss(argv[i]) : NAN;
-        if (!is_model(argv[i])) continue;
+        if (!run_word_path(argv[i])) continue;
         log_info("%s (%d of %d)", argv[i], row + 1, rows);
         st = measure(argc, argv, argv[i], best, &f, &own);
+        if (st == ST_OK) f.dtype = arena_strdup(a, f.dtype);
         set_row((struct table_row){&t, row, 0, a}, argv[i], st == ST_OK ? &f : NULL, published);
         if (st == ST_OK) measured++;
         if (st != ST_OK && st != ST_INTERRUPTED) log_warning("%s", fail_message());

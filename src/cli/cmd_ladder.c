@@ -4,7 +4,6 @@
 #include "cli/device.h"
 #include "cli/output.h"
 #include "cli/planned.h"
-#include "engine/device.h"
 #include "suite/announce.h"
 #include "suite/suites.h"
 #include "view/ceilings.h"
@@ -26,7 +25,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     TRY(command_read_config(&c, argc, argv, true, a));
     TRY(suite_check_ladder(&c, argv, argc));
     TRY(model_check(&c));
-    TRY(device_choose(&c, NULL, false)); /* each rung sets its own */
+    TRY(machine_choose(&c, NULL, false, a)); /* each rung sets its own */
     TRY(planned_vocabulary(&c, o->vocab, &o->run.vocab, a));
     if (c.train.gradient_accumulation_steps > 1 && c.ranks.count == 1)
         log_info("a step has %lld micro-batches; to time one, add --gradient_accumulation_steps=1",

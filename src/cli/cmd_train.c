@@ -36,55 +36,64 @@ struct request {
     bool defaults;     /* there is no CONFIG: the defaults of all keys, with a data set */
 };
 
-static int find_run(int words, char **word)
+/* The last value of a key on the command line; NULL: it is not set. */
+static const char *value_of(const struct request *r, const char *key)
 {
-    for (int i = 0; i < words; i++)
-        if (word[i][0] != '-' && file_is_dir(word[i])) return i;
-    return -1;
+    const char *found = NULL;
+    size_t n = strlen(key);
+    for (int i = 0; i < r->words; i++) {
+        const char *word = r->word[i] + (strncmp(r->word[i], "--", 2) ? 0 : 2);
+        if (!strncmp(word, key, n) && word[n] == '=') found = word + n + 1;
+    }
+    return found;
+}
+
+/* Puts a run in front of the words. */
+static void name_run(struct request *r, const char *run, struct arena *a)
+{
+    char **word = ARENA_NEW(a, char *, r->words + 2);
+    memcpy(word + 1, r->word, (size_t)r->words++ * sizeof *word);
+    *word = arena_strdup(a, run);
+    r->word = word;
+    r->run = 0;
 }
 
 /* What nanoGPT's users type without CONFIG: --init_from=resume with --out_dir=RUN, which continues
  * the run; --init_from=RUN with --out_dir=NEW, a fork with the configuration of the run; and
  * --dataset=NAME, which trains the model that the defaults describe. */
-static void go_without_config(struct request *r, struct arena *a)
+static enum status go_without_config(struct request *r, struct arena *a)
 {
-    int out_dir = -1;
-    char *origin = NULL;
-    bool resumes = false;
-    for (int i = 0; i < r->words; i++) {
-        if (!config_is_override(r->word[i])) return;
-        if (!strncmp(r->word[i], "--out_dir=", 10)) out_dir = i;
-        if (!strncmp(r->word[i], "--dataset=", 10)) r->defaults = true;
-        if (!strncmp(r->word[i], "--init_from=", 12)) origin = r->word[i] + 12;
-        resumes |= !strcmp(r->word[i], "--init_from=resume");
-    }
-    if (origin && out_dir >= 0 && file_exists(arena_printf(a, "%s/config.conf", origin))) {
-        char **word = ARENA_NEW(a, char *, r->words + 1);
-        memcpy(word + 1, r->word, (size_t)r->words++ * sizeof *word);
-        *word = origin;
-        r->word = word;
-        r->run = 0;
-        return;
-    }
-    if (!resumes || out_dir < 0 || !file_is_dir(r->word[out_dir] + 10)) return;
-    r->word[out_dir] += 10;
-    r->run = out_dir;
+    struct config c;
+    const char *origin = value_of(r, "init_from"), *out_dir = value_of(r, "out_dir");
+    r->defaults = value_of(r, "dataset") != NULL;
+    if (!origin || !strcmp(origin, INIT_SCRATCH)) return ST_OK;
+    config_init(&c);
+    bool resumes = !strcmp(origin, INIT_RESUME);
+    bool is_run = file_exists(arena_printf(a, "%s/config.conf", origin));
+    if (!resumes && !is_run && r->defaults) return ST_OK;
+    if (!resumes && !is_run)
+        return fail(ST_USAGE,
+                    "%s is no run, whose configuration a fork would have: name a configuration, as "
+                    "in strobe train CONFIG --init_from=%s",
+                    origin, shell_word(origin, a));
+    if (!resumes && !out_dir)
+        return fail(ST_USAGE, "--init_from=%s needs --out_dir=NEW, the folder of the new run",
+                    origin);
+    if (!out_dir) out_dir = c.train.out_dir;
+    name_run(r, resumes ? out_dir : origin, a);
+    return ST_OK;
 }
 
-/* A run directory in place of CONFIG stands for its config.conf, with out_dir set to it. */
+/* A run stands for its config.conf, except for replay, which follows the device and the ranks. */
 static enum status read_config(struct config *c, const struct request *r, struct arena *a)
 {
-    char **word = ARENA_NEW(a, char *, r->words + 1);
-    int words = 0;
     if (r->run >= 0 && !file_exists(arena_printf(a, "%s/config.conf", r->word[r->run])))
         return fail(ST_USAGE,
                     "%s is not a run: it has no config.conf; to begin with the weights of a model, "
                     "name it after CONFIG: strobe train CONFIG --init_from=%s",
                     r->word[r->run], shell_word(r->word[r->run], a));
-    if (r->run >= 0) word[words++] = arena_printf(a, "--out_dir=%s", r->word[r->run]);
-    for (int i = 0; i < r->words; i++)
-        word[words++] = i == r->run ? arena_printf(a, "%s/config.conf", r->word[i]) : r->word[i];
-    TRY(command_read_config(c, words, word, !r->defaults, a));
+    TRY(command_read_config(c, r->words, r->word, !r->defaults, a));
+    if (r->run >= 0 && !value_of(r, "replay")) c->plan.replay = REPLAY_AUTO;
     return model_check(c);
 }
 
@@ -243,31 +252,20 @@ static void know_peaks(struct trainer *t, const struct config *c, struct arena *
     t->peak_bytes = machine_copy_large(&m)->moved;
 }
 
-/* Whether the number of ranks stands on the command line. */
-static bool asks_for_ranks(const struct request *r)
-{
-    for (int i = 0; i < r->words; i++) {
-        const char *word = r->word[i] + strspn(r->word[i], "-");
-        if (!strncmp(word, "ranks=", 6)) return true;
-    }
-    return false;
-}
-
-/* Unless the user sets their number, a CPU gets fewer threads while other programs take its cores.
- * Ranks and variants in turns would take each other for other programs. */
-static void set_threads(const struct request *r, const struct config *c)
+/* The number of threads is part of the record of a run on a CPU, because it decides the last bits
+ * of sums: a run that is continued keeps it. Not so if the number of ranks changes, or with ranks
+ * on several machines. Variants in turns would take each other for other programs. */
+static void set_threads(const struct request *r, struct config *c, const struct config *before)
 {
     struct device d;
-    crew_set_threads(c);
-    bool set = c->plan.threads || threads_asked() || c->plan.deterministic;
     bool alone = c->ranks.count == 1 && r->turns == TURN_NONE;
-    if (set || !alone || device_of(c, &d) != ST_OK || !d.backend->host_memory) return;
-    int64_t all = threads_count(), n = threads_free();
-    if (n >= all) return;
-    threads_set(n);
-    log_info("other programs keep processors busy: %lld of %lld threads are used; to override, "
-             "--threads=%lld",
-             (long long)n, (long long)all, (long long)all);
+    bool on_cpu = device_of(c, &d) == ST_OK && d.backend->host_memory;
+    bool continues = before && before->ranks.count == c->ranks.count;
+    if (on_cpu && !c->plan.threads && continues) c->plan.threads = before->plan.threads;
+    if (on_cpu && !c->plan.threads && alone) c->plan.threads = device_free_threads(c);
+    crew_set_threads(c);
+    if (on_cpu && communicator_local_ranks(c->ranks.count) == c->ranks.count)
+        c->plan.threads = threads_count();
 }
 
 /* Trains in the directory that `t` has claimed. */
@@ -278,16 +276,16 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
     r->ranks = (struct crew){0};
     bool by_mpirun = false;
     enum status st;
-    TRY_OUT(st, crew_count(&t->ranks, c, asks_for_ranks(r)));
+    TRY_OUT(st, crew_count(&t->ranks, c, value_of(r, "ranks") != NULL));
     /* in turns, ranks are threads, as mpirun passes on no socket */
     if (r->turns == TURN_NONE) TRY_OUT(st, mpirun_is_needed(c, &by_mpirun));
     if (by_mpirun) {
         trainer_close(t);
         return mpirun_run(c->ranks.count, a);
     }
-    set_threads(r, c);
+    set_threads(r, c, t->before);
     TRY_OUT(st, isa_limit(c->plan.isa));
-    TRY_OUT(st, device_choose_measured(c, t->before, r->turns == TURN_NONE, a));
+    TRY_OUT(st, machine_choose(c, t->before, r->turns == TURN_NONE, a));
     if (r->turns != TURN_NONE)
         log_set_prefix(arena_printf(a, "%s: ", command_last_part(c->train.out_dir)));
     gather(&environment, c, a);
@@ -300,6 +298,9 @@ static enum status train(struct trainer *t, struct request *r, struct config *c,
     t->turns = (int)r->turns;
     print_before(t);
     st = trainer_run(t);
+    char wall[WALL_TEXT];
+    if (st == ST_INTERRUPTED && t->turns == TURN_NONE)
+        log_info("wall time %s", run_summary_wall(&t->summary, wall));
     load_warn(t->summary.others_busy);
     const struct gauge_summary *g = &t->summary.gauges;
     if (g->samples && g->others > LOAD_BUSY)
@@ -340,6 +341,8 @@ static enum status continue_run(struct trainer *t, struct request *r, struct con
     if (t->before) {
         *c = *t->before;
         c->train.init_from = INIT_RESUME;
+        c->plan.replay = REPLAY_AUTO; /* both depend on the device and the ranks */
+        c->plan.threads = 0;
         st = read_overrides(c, r, a);
         if (st == ST_OK) st = model_check(c);
     } else {
@@ -385,8 +388,10 @@ enum status cmd_train(int argc, char **argv, struct arena *a)
     TRY(opt_parse(options, &argc, argv, config_is_key));
     r.words = argc;
     r.word = argv;
-    r.run = find_run(argc, argv);
-    if (r.run < 0) go_without_config(&r, a);
+    int config;
+    TRY(command_find_config(argc, argv, &config));
+    r.run = config >= 0 && file_is_dir(argv[config]) ? config : -1;
+    if (config < 0) TRY(go_without_config(&r, a));
     struct crew_program program = {
         arena_printf(a, "%s %s %s", version_number, version_commit, version_mode), mpirun_words(a)};
     enum status st = ranks_join(&r.ranks, &program);

@@ -55,6 +55,9 @@ const char *command_text(const char *name, int argc, char *const *argv, struct a
 /* What `strobe` without a command prints: the first steps. */
 extern const char command_welcome[];
 
+/* Finds the word that names CONFIG: the only one that is no override, else a folder whose name
+ * looks like one, such as the run flash=true of a comparison. *ret is -1 if there is none. */
+enum status command_find_config(int argc, char *const *argv, int *ret);
 /* Reads one CONFIG and overrides, in any order: what most commands have left after
  * opt_parse(..., config_is_key). CONFIG may be a run directory, which stands for its config.conf.
  * `config_needed`: a missing CONFIG is an error. The caller runs model_check. */

@@ -219,6 +219,9 @@ static enum status read_named(struct config *c, const char *path, struct arena *
     if (!file_exists(found))
         return fail(ST_IO, "there is no file or folder %s; try configs/shakespeare_char_cpu.conf",
                     path);
+    size_t n = strlen(found);
+    bool nanogpt = n > 3 && !strcmp(found + n - 3, ".py");
+    if (nanogpt) c->data.dataset = "openwebtext"; /* the default there */
     if (!file_is_dir(found)) return config_read(c, found, a);
     const char *of_run = arena_printf(a, "%s/config.conf", found);
     if (!file_exists(of_run))
@@ -272,18 +275,30 @@ static enum status follow_origin(struct config *c, const char *path, int argc, c
     return origin_check_keys(origin, &model, c);
 }
 
+enum status command_find_config(int argc, char *const *argv, int *ret)
+{
+    int folder = -1;
+    *ret = -1;
+    for (int i = 0; i < argc; i++) {
+        bool plain = argv[i][0] != '-', override = config_is_override(argv[i]);
+        if (plain && override && folder < 0 && file_is_dir(argv[i])) folder = i;
+        if (override) continue;
+        if (*ret >= 0)
+            return fail(ST_USAGE, "found two configurations, %s and %s; name only one", argv[*ret],
+                        argv[i]);
+        *ret = i;
+    }
+    if (*ret < 0) *ret = folder;
+    return ST_OK;
+}
+
 enum status command_read_config(struct config *c, int argc, char **argv, bool config_needed,
                                 struct arena *a)
 {
-    const char *path = NULL;
+    int at;
     config_init(c);
-    for (int i = 0; i < argc; i++) {
-        if (config_is_override(argv[i])) continue;
-        if (path)
-            return fail(ST_USAGE, "found two configurations, %s and %s; name only one", path,
-                        argv[i]);
-        path = argv[i];
-    }
+    TRY(command_find_config(argc, argv, &at));
+    const char *path = at < 0 ? NULL : argv[at];
     if (!path && config_needed)
         return fail(
             ST_USAGE,

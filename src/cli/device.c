@@ -1,8 +1,8 @@
 #include "cli/device.h"
 
+#include "base/log.h"
 #include "base/threads.h"
 #include "engine/device.h"
-#include "view/ceilings.h"
 
 int64_t device_room(const struct device *d)
 {
@@ -10,23 +10,21 @@ int64_t device_room(const struct device *d)
     return free < 0 ? -1 : free / 10 * 9;
 }
 
-enum status device_choose_measured(struct config *c, const struct config *before, bool say,
-                                   struct arena *a)
-{
-    struct machine m;
-    struct device d;
-    if (c->plan.dtype == PRECISION_AUTO && !before && isa_limit(c->plan.isa) == ST_OK &&
-        device_of(c, &d) == ST_OK && d.backend->host_memory && ceilings_find(&m, &d, a) &&
-        machine_has_slow_bf16(&m))
-        c->plan.dtype = PRECISION_FLOAT32;
-    return device_choose(c, before, say);
-}
-
 enum status device_prepare(const struct config *c, struct device *ret)
 {
     threads_set(c->plan.threads);
     TRY(isa_limit(c->plan.isa));
     return device_of(c, ret);
+}
+
+int64_t device_free_threads(const struct config *c)
+{
+    int64_t all = threads_available(), n;
+    if (threads_asked() || c->plan.deterministic || (n = threads_free()) >= all) return 0;
+    log_info("other programs keep processors busy: %lld of %lld threads are used; to override, "
+             "--threads=%lld",
+             (long long)n, (long long)all, (long long)all);
+    return n;
 }
 
 enum status place_check(const struct place *p)

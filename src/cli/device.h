@@ -27,10 +27,10 @@ enum status place_open(const struct place *p, struct device *ret);
 enum status device_of_word(const char *word, struct device *ret);
 /* The memory that is free now, but for a tenth, which is left to other users; -1: unknown. */
 int64_t device_room(const struct device *d);
-/* device_choose of the engine, but without bfloat16 on a CPU whose record of `strobe machine` has
- * float32 as the faster type. Call it after the number of threads was set. */
-enum status device_choose_measured(struct config *c, const struct config *before, bool say,
-                                   struct arena *a);
+/* The number of threads for a training that runs alone on a CPU and leaves the key `threads` at 0:
+ * fewer than one per core, with a line that says so, if other programs keep cores busy
+ * (threads_free); else 0. */
+int64_t device_free_threads(const struct config *c);
 /* Finds the device of a configuration and applies its number of threads and instruction set. */
 enum status device_prepare(const struct config *c, struct device *ret);
 

@@ -3,12 +3,12 @@
 #include "backend/backend.h"
 #include "base/threads.h"
 #include "cli/command.h"
-#include "cli/device.h"
 #include "data/dataset.h"
 #include "data/kind.h"
 #include "engine/device.h"
 #include "engine/memory.h"
 #include "engine/tune.h"
+#include "machine/machine.h"
 
 #include <string.h>
 
@@ -42,7 +42,7 @@ enum status planned_read(struct planned *p, int argc, char **argv, int64_t vocab
     TRY(command_read_config(&p->config, argc, argv, true, a));
     TRY(model_check(&p->config));
     threads_set(p->config.plan.threads);
-    TRY(device_choose_measured(&p->config, NULL, false, a));
+    TRY(machine_choose(&p->config, NULL, false, a));
     TRY(planned_vocabulary(&p->config, vocab, &p->vocab, a));
     return ST_OK;
 }

@@ -8,6 +8,7 @@
 #include "engine/device.h"
 #include "engine/fit.h"
 #include "engine/tune.h"
+#include "machine/machine.h"
 #include "model/model.h"
 
 #include <limits.h>
@@ -87,7 +88,7 @@ enum status variants_config(const struct variants *v, int i, struct config *ret,
     for (int k = 0; k < v->grid.axes; k++) word[words++] = x->word[k];
     TRY(command_read_config(ret, words, word, true, a));
     TRY(model_check(ret));
-    TRY(device_choose_measured(ret, NULL, false, a));
+    TRY(machine_choose(ret, NULL, false, a));
     if (strlen(x->folder) > NAME_MAX)
         return fail(ST_USAGE, "%s is too long for the name of a folder; choose shorter values",
                     x->folder);

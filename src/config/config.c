@@ -69,33 +69,47 @@ static enum status fail_unknown(const char *key, int64_t length)
                 (int)length, key);
 }
 
-/* If `text` is a key of the same kind as `f` (lr_decay_iters = max_iters), returns the value of
- * that key; else returns `text`. */
+/* Where a line comes from. A file of nanoGPT is Python: text has quotes there. */
+enum source { SOURCE_FILE, SOURCE_PYTHON, SOURCE_OVERRIDE };
+
+/* If `text` is a key of the same kind as `f` that has a number (lr_decay_iters = max_iters), or in
+ * Python text, returns the value of that key; else returns `text`. */
 static const char *value_of_key(const struct field *f, const struct config *c, const char *text,
-                                struct arena *a)
+                                enum source source, struct arena *a)
 {
     const struct field *other = field_find(text, (int64_t)strlen(text));
     struct str s = {0};
-    if (!other || other->kind != f->kind || (f->kind != FIELD_INT && f->kind != FIELD_REAL))
-        return text;
+    bool has_value = f->kind == FIELD_INT || f->kind == FIELD_REAL ||
+                     (f->kind == FIELD_TEXT && source == SOURCE_PYTHON);
+    if (!other || other->kind != f->kind || !has_value) return text;
     field_print(other, c, &s);
-    text = arena_strdup(a, str_text(&s));
+    if (strcmp(str_text(&s), "auto") != 0) text = arena_strdup(a, str_text(&s));
     str_release(&s);
     return text;
 }
 
 /* `value` is as the user wrote it: with quotes, escapes and a trailing comment. */
 static enum status key_set(struct config *c, const char *key, int64_t key_length, const char *value,
-                           bool is_override, struct arena *a)
+                           enum source source, struct arena *a)
 {
     const struct field *f = field_find(key, key_length);
+    bool is_override = source == SOURCE_OVERRIDE, quoted = *value == '"' || *value == '\'';
     if (!f && nanogpt_ignores(key, key_length, &c->ignored)) return ST_OK;
     if (!f && !nanogpt_is_key(key, key_length)) return fail_unknown(key, key_length);
     char *text = arena_strdup(a, value);
     const char *taken = text;
     TRY(unquote(f ? f->key : arena_printf(a, "%.*s", (int)key_length, key), text, is_override));
     TRY(nanogpt_translate(key, key_length, &taken));
-    return f ? field_set(f, c, value_of_key(f, c, taken, a), a) : ST_OK;
+    /* As in nanoGPT, only a file has names of keys; the order of words on the command line counts
+     * for nothing. */
+    const char *named = taken;
+    if (f && !is_override && !quoted) taken = value_of_key(f, c, named, source, a);
+    if (f && f->kind == FIELD_TEXT && source == SOURCE_PYTHON && !quoted && taken == named)
+        return fail(ST_USAGE,
+                    "%s: text needs quotes in a .py file, and no expression is evaluated but names "
+                    "of keys and products of whole numbers",
+                    f->key);
+    return f ? field_set(f, c, taken, a) : ST_OK;
 }
 
 void config_init(struct config *c)
@@ -198,10 +212,17 @@ static enum status read_include(struct reader *r, const char *value)
     return read_file(&inner);
 }
 
+static bool is_python(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 3 && !strcmp(path + n - 3, ".py");
+}
+
 static enum status read_key(struct reader *r, const char *key, int64_t length, const char *value)
 {
     const struct field *f = field_find(key, length);
-    enum status st = key_set(r->config, key, length, value, false, r->arena);
+    enum status st = key_set(r->config, key, length, value,
+                             is_python(r->path) ? SOURCE_PYTHON : SOURCE_FILE, r->arena);
     if (st != ST_OK && !may_show(r, key, length))
         return f ? fail(st,
                         "%s cannot have that value; `strobe config --reference` lists the "
@@ -217,12 +238,22 @@ static enum status read_key(struct reader *r, const char *key, int64_t length, c
     return ST_OK;
 }
 
+/* In nanoGPT's files, for names of runs: `import time`. */
+static bool is_import(const char *line)
+{
+    static const char import[] = "import time";
+    if (strncmp(line, import, sizeof import - 1) != 0) return false;
+    line += sizeof import - 1;
+    while (isspace((unsigned char)*line)) line++;
+    return !*line || *line == '#';
+}
+
 static enum status read_line(struct reader *r, char *line)
 {
     char *key = line;
     while (isspace((unsigned char)*key)) key++;
     if (!*key || *key == '#') return ST_OK;
-    if (!strcmp(key, "import time")) return ST_OK; /* in nanoGPT's files, for run names */
+    if (is_import(key)) return ST_OK;
     char *equals = strchr(key, '=');
     char *end = equals;
     while (end && end > key && isspace((unsigned char)end[-1])) end--;
@@ -306,7 +337,7 @@ enum status config_set(struct config *c, const char *text, struct arena *a)
     const struct field *f = field_find(key, length);
     if (f && !equals && !field_is_switch(f))
         return fail(ST_USAGE, "--%s needs a value: --%s=VALUE", f->key, f->key);
-    return key_set(c, key, length, value, true, a);
+    return key_set(c, key, length, value, SOURCE_OVERRIDE, a);
 }
 
 bool config_resumes(const struct config *c)

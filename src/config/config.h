@@ -180,11 +180,13 @@ bool config_is_key(const char *text);
 bool config_takes(const char *key, const char *value);
 /* Facts about the device and the run that decide the values of keys left at auto. */
 struct config_facts {
-    bool captures;               /* the device can capture a step and replay it */
-    bool bfloat16_is_faster;     /* matmuls are faster in bfloat16 than in float32 */
-    bool ranks_sync_on_host;     /* ranks wait for each other on the host, so no step is captured */
-    bool padding_pays;           /* matmuls are faster if the vocabulary is a multiple of 64 */
-    const struct config *before; /* the resumed run, whose choices are kept; NULL: a new run */
+    bool captures;           /* the device can capture a step and replay it */
+    bool bfloat16_is_faster; /* matmuls are faster in bfloat16 than in float32 */
+    bool ranks_sync_on_host; /* ranks wait for each other on the host, so no step is captured */
+    bool padding_pays;       /* matmuls are faster if the vocabulary is a multiple of 64 */
+    /* The resumed run, whose type and padding are kept if they are not auto themselves; NULL: a new
+     * run. Replay changes no result, so the device and the ranks decide it anew. */
+    const struct config *before;
 };
 /* Replaces the value auto of dtype, replay and pad_vocab; must be called before compiling. */
 void config_choose(struct config *c, const struct config_facts *by);

@@ -17,6 +17,9 @@ struct word {
 static const char devices[] = "Strobe runs on CPUs and NVIDIA GPUs; write --device=cpu or "
                               "--device=cuda";
 
+static const char half[] = "Strobe has no float16; leave dtype out: bfloat16, which needs no "
+                           "scaling of the loss, or float32 is chosen for the device";
+
 /* The first row that matches a key and its value is used. */
 static const struct word words[] = {
     {"compile", NULL, "", NULL},
@@ -33,12 +36,8 @@ static const struct word words[] = {
     {"dtype", "fp32", "float32", NULL},
     {"dtype", "tf32", "tfloat32", NULL},
     {"dtype", "fp8", "float8", NULL},
-    {"dtype", "float16", NULL,
-     "dtype=float16 is not there; use dtype=bfloat16, which is as small and needs no scaling of "
-     "the loss"},
-    {"dtype", "fp16", NULL,
-     "dtype=fp16 is not there; use dtype=bfloat16, which is as small and needs no scaling of the "
-     "loss"},
+    {"dtype", "float16", NULL, half},
+    {"dtype", "fp16", NULL, half},
     {"device", "gpu", "cuda", NULL},
     {"device", "mps", NULL, devices},
     {"device", "xpu", NULL, devices},

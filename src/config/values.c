@@ -124,12 +124,26 @@ static bool read_factor(const char *value, char **end, int64_t *ret)
     return true;
 }
 
+/* Copies `value` without Python's underscores between digits (600_000); false if it is too long. */
+static bool drop_underscores(const char *value, char *ret, size_t bytes)
+{
+    size_t n = 0;
+    if (strlen(value) >= bytes) return false;
+    for (const char *c = value; *c; c++) {
+        bool between = c > value && isdigit((unsigned char)c[-1]) && isdigit((unsigned char)c[1]);
+        if (*c != '_' || !between) ret[n++] = *c;
+    }
+    ret[n] = '\0';
+    return true;
+}
+
 /* Reads a whole number or a product of whole numbers, as in nanoGPT's gradient_accumulation_steps =
  * 5 * 8. */
-static bool read_whole(const char *value, int64_t *ret)
+static bool read_whole(const char *text, int64_t *ret)
 {
-    char *end;
+    char *end, value[128];
     int64_t factor;
+    if (!drop_underscores(text, value, sizeof value)) return false;
     if (!read_factor(value, &end, ret)) return false;
     while (*end) {
         end += strspn(end, " ");

@@ -3,9 +3,8 @@
 #include "backend/communicator.h"
 #include "base/arena.h"
 #include "base/log.h"
-#include "base/str.h"
+#include "base/threads.h"
 #include "engine/shards.h"
-#include "model/model.h"
 
 #include <string.h>
 
@@ -54,67 +53,15 @@ enum status device_of(const struct config *c, struct device *ret)
     return check_there(ret->backend, name);
 }
 
-/* Without oneDNN, a CPU has no fast matmuls in bfloat16. */
-static bool bfloat16_is_faster(const struct backend *b, int number)
-{
-    struct target t;
-    if (b->host_memory) return b->kernels.library_isa() && isa_bf16_is_fast();
-    int there = number < b->devices.count() ? number : TARGET_ANY;
-    return backend_target(b, there, &t) == ST_OK && !b->devices.refuses(&t, DT_BF16, false);
-}
-
-/* True if the ranks synchronize on the host in each step: ranks in threads do; ranks in processes
- * synchronize on the GPUs (NCCL). */
-static bool ranks_sync_on_host(const struct config *c)
+bool device_ranks_sync_on_host(const struct config *c)
 {
     return c->ranks.count > 1 && !communicator_is_mpi();
-}
-
-static void say_chosen(bool types, bool replays, bool pads)
-{
-    const struct {
-        bool chosen;
-        const char *what, *instead;
-    } all[] = {{types, "dtype=bfloat16", "--dtype=float32"},
-               {replays, "replay=true", "--replay=false"},
-               {pads, "pad_vocab=64", "--pad_vocab=0"}};
-    struct str what = {0}, instead = {0};
-    for (int i = 0; i < COUNT_OF(all); i++) {
-        if (!all[i].chosen) continue;
-        str_printf(&what, "%s%s", what.len ? ", " : "", all[i].what);
-        str_printf(&instead, " %s", all[i].instead);
-    }
-    if (what.len)
-        log_info("chosen for speed: %s; to override,%s", str_text(&what), str_text(&instead));
-    str_release(&what);
-    str_release(&instead);
-}
-
-enum status device_choose(struct config *c, const struct config *before, bool say)
-{
-    struct device d;
-    bool types = c->plan.dtype == PRECISION_AUTO, replays = c->plan.replay == REPLAY_AUTO;
-    bool pads = c->model.pad_vocab == CONFIG_AUTO;
-    if (!types && !replays && !pads) return ST_OK;
-    TRY(isa_limit(c->plan.isa));
-    TRY(device_of(c, &d));
-    struct config_facts by = {.captures = d.backend->recording,
-                              .bfloat16_is_faster = bfloat16_is_faster(d.backend, d.number),
-                              .padding_pays =
-                                  !d.backend->host_memory && model_reads(&c->model, "pad_vocab"),
-                              .ranks_sync_on_host = ranks_sync_on_host(c),
-                              .before = before};
-    config_choose(c, &by);
-    if (say && !before)
-        say_chosen(types && c->plan.dtype != PRECISION_FLOAT32,
-                   replays && c->plan.replay == REPLAY_TRUE, pads && c->model.pad_vocab > 0);
-    return ST_OK;
 }
 
 enum status device_check(const struct config *c, const struct backend *b, const char *name)
 {
     TRY(check_there(b, name));
-    if (strcmp(name, "cpu") && c->plan.replay == REPLAY_TRUE && ranks_sync_on_host(c))
+    if (strcmp(name, "cpu") && c->plan.replay == REPLAY_TRUE && device_ranks_sync_on_host(c))
         return fail(ST_UNSUPPORTED,
                     "replay=true: a captured step cannot wait for ranks = %lld threads; use "
                     "replay=false",
@@ -204,8 +151,12 @@ void device_adapt(struct config *c, const struct config *trained)
         now->isa = ISA_AUTO;
         say_adapted("isa", &was, c);
     }
+    if (now->threads == old->threads && now->threads > threads_available()) {
+        now->threads = 0;
+        say_adapted("threads", &was, c);
+    }
     if (device_of(c, &d) != ST_OK) return; /* opening the device reports the reason */
-    bool replays = d.backend->recording && !ranks_sync_on_host(c);
+    bool replays = d.backend->recording && !device_ranks_sync_on_host(c);
     if (now->replay == REPLAY_TRUE && old->replay == REPLAY_TRUE && !replays) {
         now->replay = REPLAY_FALSE;
         say_adapted("replay", &was, c);

@@ -11,10 +11,9 @@ const char *device_backend(const struct config *c);
 int device_number(const struct config *c);
 /* The configuration's device. Fails if this build has no such backend. */
 enum status device_of(const struct config *c, struct device *ret);
-/* Sets dtype, replay and pad_vocab if they are auto (config_choose); `before` is the configuration
- * of the run that is continued, or NULL. `say`: for a new run, prints one line with the features
- * that were enabled. Limits the instruction sets to plan.isa. */
-enum status device_choose(struct config *c, const struct config *before, bool say);
+/* True if the ranks synchronize on the host in each step, so that no step can be captured: ranks in
+ * threads do; ranks in processes synchronize on the GPUs (NCCL). */
+bool device_ranks_sync_on_host(const struct config *c);
 /* For a checkpoint of another machine: replaces values of `trained` that this machine does not
  * support by supported ones, and prints a line for each. Keys that `c` overrides stay. */
 void device_adapt(struct config *c, const struct config *trained);

@@ -13,6 +13,7 @@
 #include "graph/op.h"
 
 struct arena;
+struct config;
 struct json_t;
 
 enum { MACHINE_COPIES = CEILINGS_COPIES, MACHINE_HISTORY = 32, MACHINE_LINKS = 64 };
@@ -118,6 +119,18 @@ const struct machine_copy *machine_copy_large(const struct machine *m);
 /* The fastest copy of any size. */
 const struct machine_copy *machine_copy_fastest(const struct machine *m);
 
+/* Sets dtype, replay and pad_vocab if they are auto (config_choose). `before` is the configuration
+ * of the run that is continued, or NULL. `say`: for a new run, prints one line with the features
+ * that were enabled. Limits the instruction sets to plan.isa. The record of a CPU is that of
+ * plan.threads or else of the threads in use. */
+enum status machine_choose(struct config *c, const struct config *before, bool say,
+                           struct arena *a);
+
+/* The file of records in the user's cache; NULL: the user has no folder for it. */
+const char *machine_path(struct arena *a);
+/* Identifies the machine, with `threads` threads (0: those in use), and reads its record from
+ * machine_path; false if there is none. Measures nothing. */
+bool machine_find(struct machine *m, const struct device *device, int64_t threads, struct arena *a);
 /* Reads the record of the identified machine `m` from the file of records (docs/FORMATS.md).
  * Returns false and changes nothing if there is no file or no valid record; warns if the file is
  * not readable. */

@@ -32,7 +32,8 @@ struct gauge_summary {
 struct run_summary {
     int64_t iters;
     double seconds; /* training and evaluation; NAN for a resumed run, whose times are in the log */
-    double wall_s[WALL_PARTS]; /* of this process; they add up to all of its wall time */
+    /* From the claim of the directory of the run to this summary. */
+    double wall_s[WALL_PARTS];
     double ms_median, ms_std, tokens_per_s; /* per step, excluding the first ones */
     double mfu; /* from ms_median, of the measured peak; above 1: that is too low */
     double run_tokens_per_s, run_mfu; /* all tokens of these steps over all of their time */

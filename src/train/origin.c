@@ -130,11 +130,12 @@ enum status origin_open(struct exchange_model *m, const char *place, const struc
     enum status st = origin_check_keys(place, &m->config.model, c);
     if (st == ST_OK) st = check_vocabulary(m, vocabulary, a);
     if (st == ST_OK) st = check_optimizer(m, c);
-    if (st == ST_OK && takes_states(m, c) && m->iter > c->train.max_iters)
-        st = fail(ST_USAGE,
-                  "%s has already done %lld iterations: set --max_iters to more, or take the "
-                  "weights alone (--init_weights_only=true)",
-                  m->path, (long long)m->iter);
+    if (st == ST_OK && takes_states(m, c) && m->iter >= c->train.max_iters)
+        st = fail(
+            ST_USAGE,
+            "%s has already done %lld iterations: set --max_iters to more than that, or take the "
+            "weights alone (--init_weights_only=true)",
+            m->path, (long long)m->iter);
     if (st == ST_OK && takes_states(m, c) && m->steps)
         log_warning("%s: the optimizer has done %g steps in %lld iterations; it goes on as if "
                     "none had been skipped",

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/shell.h"
 #include "base/str.h"
 #include "base/threads.h"
 #include "data/meta.h"
@@ -25,7 +26,8 @@ struct differences {
 static void compare_key(void *user, const char *key, const char *before, const char *now)
 {
     struct differences *d = user;
-    if (config_key_flags(key) & d->fixed && d->st == ST_OK)
+    bool chosen = !strcmp(before, "auto"); /* nothing was trained yet, or it would be known */
+    if (config_key_flags(key) & d->fixed && !chosen && d->st == ST_OK)
         d->st =
             fail(ST_USAGE, "the run in %s has %s = %s, not %s: leave that, or train another run",
                  d->run_dir, key, before, now);
@@ -177,10 +179,11 @@ static enum status find_checkpoint(struct saved_run *s, struct arena *a)
                     "the lowest validation loss of %s is that of iteration 0, before training, of "
                     "which there is no checkpoint: leave out --best to use the last one",
                     s->run_dir);
-    return fail(ST_IO,
-                "%s has no %scheckpoint yet: continue with strobe train %s --init_from=resume, and "
-                "with --max_iters=N if it was trained with --max_iters=0",
-                s->run_dir, s->best ? "evaluated " : "", s->run_dir);
+    return fail(
+        ST_IO,
+        "%s has no %scheckpoint yet: continue with `strobe train %s --init_from=resume`, and "
+        "with --max_iters=N if it was trained with --max_iters=0",
+        s->run_dir, s->best ? "evaluated " : "", shell_word(s->run_dir, a));
 }
 
 /* Whether a folder has a file: false if it is missing or not a folder, an error if unknown. */
@@ -227,11 +230,10 @@ enum status saved_open(struct saved_run *s, const char *path, bool best, struct 
     return vocabulary_read(&s->vocabulary, arena_printf(a, "%s/vocabulary.json", s->run_dir), a);
 }
 
-enum status saved_override(struct saved_run *s, int words, char *const *word, struct arena *a)
+enum status saved_override(struct saved_run *s, const struct config *c)
 {
     struct config before = s->config;
-    for (int i = 0; i < words; i++) TRY(config_set(&s->config, word[i], a));
-    if (s->foreign) TRY(device_choose(&s->config, NULL, false));
+    s->config = *c;
     device_adapt(&s->config, &before);
     TRY(model_check(&s->config));
     if (s->foreign) return origin_check_keys(s->foreign, &before.model, &s->config);

@@ -32,9 +32,10 @@ enum status saved_config(const char *run, const struct checkpoint *c, struct con
  * passed model_check; ST_OK if the file of weights is gone. Called before the graphs are built:
  * those of a large model that a small file claims could take all memory. */
 enum status saved_check_size(const struct checkpoint *c, const struct config *own, struct arena *a);
-/* Applies overrides; ST_USAGE if one changes a key that defines the model. Values that this device
- * does not support are replaced by supported ones (device_adapt). */
-enum status saved_override(struct saved_run *s, int words, char *const *word, struct arena *a);
+/* Takes the configuration `c`, which is s->config with overrides and no value auto; ST_USAGE if an
+ * override changes a key that defines the model. Other values of s->config that this device does
+ * not support are replaced by supported ones (device_adapt). */
+enum status saved_override(struct saved_run *s, const struct config *c);
 /* Opens an engine with the plans of `kinds` and the weights of this run. If a training removed the
  * selected checkpoint meanwhile, selects again and updates `s`. */
 enum status saved_engine(struct saved_run *s, unsigned kinds, struct engine *ret_engine,

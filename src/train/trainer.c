@@ -39,8 +39,9 @@ static void set_working(struct trainer *t, bool working)
     if (t->gauge) gauge_work(t->gauge, working);
 }
 
-/* If a write to the log failed, marks the weights as savable; returns `st`. */
-static enum status note_log_status(struct trainer *t, enum status st)
+/* If a write to the log or of an earlier checkpoint failed, marks the weights as savable; returns
+ * `st`. */
+static enum status note_write_status(struct trainer *t, enum status st)
 {
     t->savable |= st != ST_OK;
     return st;
@@ -57,7 +58,7 @@ static enum status log_samples(struct trainer *t, bool all)
 {
     struct gauge_reading r;
     while (t->gauge && gauge_take(t->gauge, all, &r))
-        TRY(note_log_status(t, runlog_sample(&t->log, &r)));
+        TRY(note_write_status(t, runlog_sample(&t->log, &r)));
     return ST_OK;
 }
 
@@ -72,11 +73,9 @@ static void spend(struct trainer *t, enum wall_part part, int64_t since_ns)
 /* Waits for the checkpoint that is being written, if any. */
 static enum status finish_save(struct trainer *t)
 {
-    int64_t iter, since_ns = clock_ns();
+    int64_t iter;
     enum status st = saver_wait(&t->saver, &iter);
-    if (iter < 0) return ST_OK;
-    spend(t, WALL_CHECKPOINTS, since_ns);
-    if (st != ST_OK) return st;
+    if (iter < 0 || st != ST_OK) return st;
     t->saved = iter;
     heap_advise(t->advice);
     return ST_OK;
@@ -104,12 +103,21 @@ static enum status explain(const struct trainer *t, enum status st)
                 why.message, iter, most, shell_word(now, t->arena));
 }
 
+/* Between steps: waits for a save, whose failure leaves weights that can be saved. */
+static enum status finish_pending(struct trainer *t)
+{
+    int64_t since_ns = clock_ns();
+    enum status st = note_write_status(t, explain(t, finish_save(t)));
+    spend(t, WALL_CHECKPOINTS, since_ns);
+    return st;
+}
+
 /* Waits for a save after an earlier failure, whose message is kept; a failed save is a warning. */
 static void finish_save_after(struct trainer *t)
 {
     struct failure first;
     fail_keep(&first);
-    if (explain(t, finish_save(t)) != ST_OK) log_warning("%s", fail_message());
+    if (finish_pending(t) != ST_OK) log_warning("%s", fail_message());
     fail_restore(&first);
 }
 
@@ -153,9 +161,10 @@ static enum status take_turn(struct trainer *t)
     struct turn_report report = {t->config->train.max_iters - t->iter, isnan(ms) ? 0 : ms};
     struct run_turn line = {t->iter - 1, (double)t->turn.of, (double)t->turn.number,
                             (double)(t->iter - t->turn_first), ms};
-    if (t->turn.number > 0 && line.iters > 0) TRY(note_log_status(t, runlog_turn(&t->log, &line)));
+    if (t->turn.number > 0 && line.iters > 0)
+        TRY(note_write_status(t, runlog_turn(&t->log, &line)));
     TRY(log_samples(t, true));
-    TRY(explain(t, finish_save(t))); /* a save must not disturb the turns of other processes */
+    TRY(finish_pending(t)); /* a save must not disturb the turns of other processes */
     progress_pause(&t->progress);
     stop_clock(t);
     int64_t since_ns = clock_ns();
@@ -180,7 +189,7 @@ static enum status flush_log(struct trainer *t)
     enum status st = runlog_flush(&t->log);
     if (st == ST_OK) st = runlog_sync(&t->log);
     t->log_failed = st != ST_OK;
-    return note_log_status(t, st);
+    return note_write_status(t, st);
 }
 
 /* On a GPU, the host copies of the weights are written while steps continue. On a CPU, steps would
@@ -218,6 +227,7 @@ static enum status save(struct trainer *t, bool now)
         log_warning("%s", fail_message());
         st = ST_OK;
     }
+    st = note_write_status(t, st);
     if (st == ST_OK) st = lock_check(&t->run.lock);
     if (st == ST_OK && t->saved != t->iter) st = save_here(t, now);
     return explain(t, st);
@@ -225,9 +235,8 @@ static enum status save(struct trainer *t, bool now)
 
 static enum status save_timed(struct trainer *t, bool now)
 {
-    int64_t since_ns = clock_ns(), before = t->wall_ns[WALL_CHECKPOINTS];
+    int64_t since_ns = clock_ns();
     enum status st = save(t, now);
-    t->wall_ns[WALL_CHECKPOINTS] = before; /* or time in finish_save would count twice */
     spend(t, WALL_CHECKPOINTS, since_ns);
     return st;
 }
@@ -248,8 +257,9 @@ static enum status evaluate(struct trainer *t)
     struct run_summary *s = &t->summary;
     if (t->gauge) gauge_at(t->gauge, t->iter);
     int64_t since_ns = clock_ns();
-    TRY(note_data_status(t, evaluator_run(&t->evaluator, t->iter, loss)));
+    enum status st = note_data_status(t, evaluator_run(&t->evaluator, t->iter, loss));
     spend(t, WALL_EVALUATION, since_ns);
+    TRY(st);
     TRY(log_samples(t, true));
     bool best = loss[SPLIT_VAL] < s->best_val_loss; /* false for NaN */
     if (best) {
@@ -261,7 +271,7 @@ static enum status evaluate(struct trainer *t)
     s->final_train_loss = loss[SPLIT_TRAIN];
     s->final_val_loss = loss[SPLIT_VAL];
     struct run_eval line = {t->iter, loss[SPLIT_TRAIN], loss[SPLIT_VAL]};
-    enum status st = note_log_status(t, runlog_eval(&t->log, &line));
+    st = note_write_status(t, runlog_eval(&t->log, &line));
     if (st == ST_OK) st = check_finite(t, loss);
     if (st == ST_OK && t->iter > 0)
         st = save_timed(t, false); /* before the message, whose reader may be slow */
@@ -289,7 +299,7 @@ static enum status record_step(struct trainer *t, const struct learner_step *s, 
                                 .mfu = mfu};
         if (t->peak_flops > 0) line.plan_flops = t->facts.flops / (ms * 1e-3) / t->peak_flops;
         if (t->peak_bytes > 0) line.plan_bytes = t->facts.bytes / (ms * 1e-3) / t->peak_bytes;
-        TRY(note_log_status(t, runlog_step(&t->log, &line)));
+        TRY(note_write_status(t, runlog_step(&t->log, &line)));
     }
     TRY(log_samples(t, false));
     if (t->gauge) gauge_print_last(t->gauge, gauges, sizeof gauges);
@@ -371,7 +381,7 @@ static enum status run_to(struct trainer *t, int64_t last)
     int64_t started = t->iter, lookahead = learner_lookahead(l), since_ns = clock_ns();
     for (;;) {
         if (stopped == ST_OK && saver_done(&t->saver)) {
-            stopped = explain(t, finish_save(t));
+            stopped = note_write_status(t, explain(t, finish_save(t)));
             if (stopped != ST_OK) fail_keep(&first);
         }
         while (started < last && started - t->iter <= lookahead && stopped == ST_OK &&
@@ -502,7 +512,7 @@ static enum status finish_run(struct trainer *t)
     enum status sampled = trainer_write_samples(t);
     fail_keep(&why);
     spend(t, WALL_SAMPLES, since_ns);
-    TRY(explain(t, finish_save(t)));
+    TRY(finish_pending(t));
     if (sampled != ST_OK) fail_restore(&why);
     return sampled;
 }

@@ -2,7 +2,8 @@
  *
  * The loss is estimated at iteration 0, at every multiple of eval_interval and after the last
  * update; each time, except at 0, a checkpoint is written. A run makes exactly max_iters updates. A
- * run that was stopped and resumed ends bitwise equal to an uninterrupted run. */
+ * run that was stopped and resumed ends bitwise equal to an uninterrupted run, on a CPU if the
+ * number of threads is the same. */
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
 

@@ -1,22 +1,14 @@
 #include "view/ceilings.h"
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/load.h"
 #include "base/log.h"
-
-/* NULL if the user has no cache folder. */
-static const char *record_path(struct arena *a)
-{
-    const char *folder = file_cache_folder(a);
-    return folder ? arena_printf(a, "%s/machine.json", folder) : NULL;
-}
 
 enum status ceilings_measure(struct machine *m, int ranks, bool quick, bool forget,
                              const char **ret_path, struct arena *a)
 {
     struct progress progress;
-    const char *path = record_path(a);
+    const char *path = machine_path(a);
     progress_start(&progress, "machine", 0, PROGRESS_WHOLE);
     enum status st = machine_measure(m, quick, progress_share, &progress, a);
     progress_end(&progress);
@@ -38,13 +30,12 @@ enum status ceilings_measure(struct machine *m, int ranks, bool quick, bool forg
 
 bool ceilings_find(struct machine *m, const struct device *device, struct arena *a)
 {
-    const char *path = record_path(a);
-    return machine_identify(m, device, a) == ST_OK && path && machine_read(m, path, a);
+    return machine_find(m, device, 0, a);
 }
 
 enum status ceilings_get(struct machine *m, const struct device *device, struct arena *a)
 {
-    const char *path = record_path(a);
+    const char *path = machine_path(a);
     TRY(machine_identify(m, device, a));
     if (path && machine_read(m, path, a)) return ST_OK;
     if (m->gpu)

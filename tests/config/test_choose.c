@@ -22,12 +22,14 @@ static void choose(const char *const *words, const struct config_facts *by, cons
     assert_string_equal(config_value_text(&c, "pad_vocab", &arena), pad_vocab);
 }
 
-/* What the user sets stays, and so does what a run began with. */
+/* What the user sets stays, and so do the type and the padding that a run began with, if they have
+ * been decided; replay follows the device. */
 static void test_choices(void **state)
 {
     (void)state;
-    struct config before;
+    struct config before, undecided;
     config_init(&before);
+    config_init(&undecided);
     before.plan.dtype = PRECISION_TFLOAT32;
     before.plan.replay = REPLAY_FALSE;
     before.model.pad_vocab = 128;
@@ -37,6 +39,8 @@ static void test_choices(void **state)
                               old_gpu = {.captures = true, .padding_pays = true},
                               amx = {.bfloat16_is_faster = true}, cpu = {0},
                               resumed = {true, true, false, true, &before},
+                              elsewhere = {false, true, false, true, &before},
+                              begun = {true, true, false, true, &undecided},
                               meeting = {true, true, true, true, NULL};
     static const char
         *const none[] = {NULL},
@@ -48,7 +52,9 @@ static void test_choices(void **state)
     choose(none, &old_gpu, "float32", "true", "64");
     choose(none, &amx, "bfloat16", "false", "0");
     choose(none, &cpu, "float32", "false", "0");
-    choose(none, &resumed, "tfloat32", "false", "128");
+    choose(none, &resumed, "tfloat32", "true", "128");
+    choose(none, &elsewhere, "tfloat32", "false", "128");
+    choose(none, &begun, "bfloat16", "true", "64");
     choose(all, &gpu, "float8", "false", "0");
     choose(replay, &cpu, "float32", "true", "0");
     choose(replay, &resumed, "tfloat32", "true", "128");

@@ -134,7 +134,7 @@ static void test_words_of_nanogpt(void **state)
     assert_int_equal(c.plan.device, DEVICE_CUDA);
     assert_int_equal(c.plan.dtype, PRECISION_BFLOAT16);
     assert_advice("eval_only = True\n", "`strobe eval RUN`");
-    assert_advice("dtype = float16\n", "use dtype=bfloat16");
+    assert_advice("dtype = float16\n", "leave dtype out");
     assert_advice("device = mps\n", "write --device=cpu");
     assert_advice("lr = 1e-3\n", "lr is called learning_rate here");
     assert_advice("context_length = 256\n", "context_length is called block_size here");
@@ -165,6 +165,19 @@ static void test_lines_of_nanogpt(void **state)
                    ":1: max_iters must be a whole number, 0 to 1000000000; got len(text)");
     assert_refused("max_iters = learning_rate\n",
                    ":1: max_iters must be a whole number, 0 to 1000000000; got learning_rate");
+    assert_int_equal(read_text("import time\r\nimport time  # names\r\nmax_iters = 7\r\n"), ST_OK);
+    assert_int_equal(c.train.max_iters, 7);
+    assert_int_equal(read_text("max_iters = 600_000\nlr_decay_iters = 1_000 * 2\n"), ST_OK);
+    assert_int_equal(c.train.max_iters, 600000);
+    assert_int_equal(c.train.lr_decay_iters, 2000);
+    assert_refused("max_iters = 5_\n",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got 5_");
+    assert_refused("import timer\n", ":1: expected `key = value`, found `import timer`");
+    assert_refused("max_iters = 'eval_iters'\n",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got eval_iters");
+    assert_refused("max_iters = pad_vocab\n",
+                   ":1: max_iters must be a whole number, 0 to 1000000000; got pad_vocab");
+    assert_int_equal(config_set(&c, "--lr_decay_iters=max_iters", &arena), ST_USAGE);
     assert_refused("import os\n", ":1: expected `key = value`, found `import os`");
 }
 

@@ -78,5 +78,15 @@ kill -TERM $!
 wait $! || :
 grep -q 'Continue with' out || fail "no advice after a stop: $(cat out)"
 advice out | grep -q "strobe train 'a stop' --init_from=resume" || fail "no command: $(cat out)"
+# A run that was killed before its first checkpoint.
+"$STROBE" train tiny.conf --out_dir='no checkpoint' --max_iters=100000 --eval_interval=100000 \
+    --lr_decay_iters=100000 >out 2>&1 &
+until grep -q 'iter 0:' out 2>/dev/null; do sleep 0.1; done
+kill -KILL $!
+wait $! || :
+sed -i 's/^max_iters.*/max_iters = 4/' 'no checkpoint/config.conf'
+run 1 sample 'no checkpoint'
+grep -q "train 'no checkpoint' --init_from=resume" typed || fail "not typed: $(cat typed)"
+run 0 train tiny.conf --out_dir=-x
 [ "$(wc -l <typed)" -ge 8 ] || fail "few commands were typed: $(cat typed)"
 echo ok

@@ -70,12 +70,28 @@ expect 0 'has no such keys: compile, wandb_log, wandb_project, wandb_run_name, a
     "$STROBE" train train_shakespeare_char.py $short
 grep -qx 'lr_decay_iters = 4' out-shakespeare-char/config.conf || fail "an override is lost"
 expect 0 'gradient_accumulation_steps = 40' "$STROBE" config train_gpt2.py
-expect 2 'use dtype=bfloat16' "$STROBE" train train_gpt2.py --dtype=float16
+expect 2 "leave dtype out" "$STROBE" train train_gpt2.py --dtype=float16
+
+expect 0 'dataset = openwebtext' "$STROBE" config train_gpt2.py
+printf "dataset = 'a'\nout_dir = dataset\n" >names.py
+expect 0 'out_dir = a' "$STROBE" config names.py
+for line in 'out_dir = os.environ["HOME"]' 'out_dir = f"out-{n_layer}"' 'dataset = ["a"]'; do
+    echo "$line" >names.py
+    expect 2 'no expression is evaluated' "$STROBE" config names.py
+done
+echo 'out_dir = dataset' >names.conf
+expect 0 'out_dir = dataset' "$STROBE" config names.conf
+expect 0 '# here auto means dtype = float32, replay = false, pad_vocab = 0' "$STROBE" config \
+    names.conf --device=cpu
 
 # Runs named by --out_dir.
 few="--num_samples=1 --max_new_tokens=5 --device=cpu"
 # shellcheck disable=SC2086
 expect 0 '' "$STROBE" sample --out_dir=out-shakespeare-char $few
+# shellcheck disable=SC2086
+expect 0 '' "$STROBE" sample --init_from=out-shakespeare-char $few
+# shellcheck disable=SC2086
+expect 0 '' "$STROBE" sample --init_from=resume --out_dir=out-shakespeare-char $few
 expect 0 'val loss' "$STROBE" eval --out_dir=out-shakespeare-char --device=cpu
 expect 0 '4 iterations' "$STROBE" train --init_from=resume \
     --out_dir=out-shakespeare-char --max_iters=8
@@ -86,6 +102,20 @@ expect 0 '2 iterations' "$STROBE" train --init_from=out-shakespeare-char --out_d
     --max_iters=10
 [ -e fork/ckpt/000010/DONE ] || fail "no fork: $(ls fork/ckpt)"
 
+expect 2 'set --max_iters to more' "$STROBE" train --init_from=out-shakespeare-char --out_dir=none
+[ ! -e none ] || fail "a fork that cannot begin left a folder"
+# A new run with the keys of a fork begins with new weights, as its other commands say.
+expect 0 'and new weights' "$STROBE" train fork --out_dir=again --max_iters=2
+grep -qx 'init_from = scratch' again/config.conf || fail "a new run began with other weights"
+expect 2 'missing contains no run to continue' "$STROBE" train --init_from=resume --out_dir=missing
+expect 2 'needs --out_dir=NEW' "$STROBE" train --init_from=fork
+expect 2 'runs/out contains no run to continue' "$STROBE" train --init_from=resume
+expect 2 'strobe train CONFIG --init_from=nosuch' "$STROBE" train --init_from=nosuch --out_dir=none
+cp -r fork other
+expect 0 '2 iterations' "$STROBE" train init_from=resume out_dir=other --out_dir=fork \
+    --max_iters=12
+[ -e fork/ckpt/000012/DONE ] || fail "the last out_dir does not count"
+
 # The defaults, which are nanoGPT's, with a data set.
 # shellcheck disable=SC2086
 expect 0 '' "$STROBE" train --dataset=shakespeare_char --out_dir=defaults $short
@@ -95,3 +125,8 @@ expect 2 'no configuration given' "$STROBE" train --max_iters=4
 cp -r out-shakespeare-char flash=true
 # shellcheck disable=SC2086
 expect 0 '' "$STROBE" sample flash=true $few
+expect 0 '' "$STROBE" config flash=true
+expect 0 '' "$STROBE" train flash=true --out_dir=from --max_iters=2
+expect 0 '2 iterations' "$STROBE" train --init_from=flash=true --out_dir=forked --max_iters=10
+expect 0 'bits/byte' "$STROBE" eval flash=true fork --device=cpu
+expect 2 'there is no key nothing' "$STROBE" train train_gpt2.py flash=true --nothing=1
