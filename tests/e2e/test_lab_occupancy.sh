@@ -6,7 +6,7 @@ STROBE_BUILD=${STROBE_BUILD:-$PWD/build/release}
 cd "$work"
 expect 1 'Without a GPU, strobe plan CONFIG --device=cuda --occupancy computes' $STROBE lab \
     occupancy --device=cpu
-expect 0 'cuda or cuda:N (the first GPU)' $STROBE lab occupancy --help
+expect 0 'cuda or cuda:N (default: the first GPU)' $STROBE lab occupancy --help
 expect 2 'from 4KiB to 64GiB, as in 256MiB; found 1KiB' $STROBE lab occupancy --size=1KiB
 expect 2 '--limit 1 to' $STROBE lab occupancy --limit=0
 expect 2 'takes only options; found more' $STROBE lab occupancy more

@@ -407,7 +407,7 @@ static void test_other_files(void **)
     write_zip("[Content_Types].xml", 8); /* a document of Word */
     refused_path(ST_UNSUPPORTED, "entry [Content_Types].xml is compressed");
     workdir_write(path, "just text", 9);
-    refused_path(ST_FORMAT, "no zip file");
+    refused_path(ST_FORMAT, "not a zip file");
     const char *renamed = workdir_path("model.bin");
     ckpt_init(&ckpt, true);
     ckpt_write(&ckpt, renamed); /* by its first bytes */
@@ -415,7 +415,7 @@ static void test_other_files(void **)
     exchange_close(&m);
     workdir_write(renamed, legacy, sizeof legacy - 1);
     assert_int_equal(exchange_open(&m, renamed, &arena), ST_USAGE);
-    assert_message_has("no ckpt.pt of nanoGPT");
+    assert_message_has("nor a ckpt.pt of nanoGPT");
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */

@@ -337,9 +337,11 @@ static void test_imports(void **)
 static void test_containers_in_themselves(void **)
 {
     refuse_part(CKPT_ROOT, CKPT_VALUE("}q\0" MODEL "h\0s"), "no dictionary \"model_args\"");
-    refuse_part(CKPT_ROOT, CKPT_VALUE("}q\0" MODEL "h\0s" ARGS "h\0s"), "no size n_layer");
+    refuse_part(CKPT_ROOT, CKPT_VALUE("}q\0" MODEL "h\0s" ARGS "h\0s"),
+                "n_layer in model_args is missing");
     refuse_part(CKPT_MODEL, CKPT_VALUE("}q\0X\x1\0\0\0xh\0s"), "x is not a tensor");
-    refuse_part(CKPT_ARGS, CKPT_VALUE("}q\0X\7\0\0\0n_layerh\0s"), "no size n_layer");
+    refuse_part(CKPT_ARGS, CKPT_VALUE("}q\0X\7\0\0\0n_layerh\0s"),
+                "n_layer in model_args is missing");
     refuse_part(CKPT_OPTIMIZER, CKPT_VALUE("}q\0X\5\0\0\0stateh\0s"), "not grouped");
     refuse_part(CKPT_STATE, CKPT_VALUE("}q\0K\0h\0s"), "step of the optimizer is not a number");
     refuse_part(CKPT_STATE, CKPT_VALUE("}q\0K\0h\0sX\4\0\0\0steph\0s"), "step of the optimizer");
@@ -398,7 +400,7 @@ static void test_many_entries(void **)
         many(CKPT_VALUE("}(X\1\0\0\0x" CKPT_SCALAR("0") "q\0"), CKPT_VALUE("X\1\0\0\0xh\0"), close),
         "has tensor x twice");
     refuse_many(CKPT_ARGS, many(entries, CKPT_VALUE("X\7\0\0\0a.#####K\1"), close),
-                "no size n_layer");
+                "n_layer in model_args is missing");
     refuse_many(CKPT_ROOT, many(entries, CKPT_VALUE("X\7\0\0\0a.#####K\1"), close),
                 "has no dictionary \"model\"");
     refuse_many(CKPT_STATE, many(entries, CKPT_VALUE("K\0N"), close), "no state of parameter 0");

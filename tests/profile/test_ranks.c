@@ -202,7 +202,7 @@ static void test_what_is_written(void **state)
     bool said = false;
     profile(OVERLAP_FLAT);
     struct profile_words w = words_of(&p, &arena);
-    for (int i = 0; i < w.words; i++) said |= strstr(w.word[i].text, "ms exposed;") != NULL;
+    for (int i = 0; i < w.words; i++) said |= strstr(w.word[i].text, "ms exposed") != NULL;
     assert_true(said);
     json_t *j = profile_json(&p, "0"), *c = json_object_get(j, "communication");
     assert_true(json_array_size(json_object_get(c, "collectives")) == 1);

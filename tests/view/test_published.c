@@ -56,7 +56,7 @@ static void test_not_comparable(void **state)
         assert_string_equal(column[0].id, "published_a100_tokens_per_s");
         assert_string_equal(table_at(&t, 0, 0)->text, comparable ? "170,000" : "(170,000)");
         assert_true(table_at(&t, 0, 1)->number == 15000);
-        bool says = strstr(published_words(&p, comparable, &a), "In parentheses") != NULL;
+        bool says = strstr(published_words(&p, comparable, &a), "in parentheses") != NULL;
         assert_true(says == !comparable);
     }
     arena_release(&a);
