@@ -49,6 +49,10 @@
      .in = {INFINITE_SCORES(-64, 2,250,192), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "all but few keys minus infinity, not causal, heads of 64, tf32", .attr = {.attention = {1, false, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, \
      .in = {INFINITE_SCORES(-64, 1,450,192), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "all but few keys minus infinity, not causal, unscaled", .attr = {.attention = {1, false, NO_DROPOUT, .unscaled = true}}, OF_ROUNDED_PV, \
+     .in = {INFINITE_SCORES(-64, 2,250,192), STEP}, ONE_KEY}, \
+    {OP_ATTENTION, "all but few keys minus infinity, not causal, unscaled, tf32", .attr = {.attention = {1, false, NO_DROPOUT, .unscaled = true}}, .numerics = {.tf32 = true}, OF_TF32_P, \
+     .in = {INFINITE_SCORES(-64, 1,450,192), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "last keys minus infinity, heads of 8", .attr = {.attention = {1, true, NO_DROPOUT}}, OF_ROUNDED_PV, .in = {INFINITE_SCORES(8, 1,210,24), STEP}, ONE_KEY}, \
     {OP_ATTENTION, "last keys minus infinity, tf32", .attr = {.attention = {1, true, NO_DROPOUT}}, .numerics = {.tf32 = true}, OF_TF32_P, .in = {INFINITE_SCORES(64, 1,270,192), STEP}, ONE_KEY},
 

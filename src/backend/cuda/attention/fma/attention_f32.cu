@@ -144,7 +144,10 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     const float *keys = head + GROUP * C - (bh % H - bh % H / GROUP) * HEAD, *values = keys + C;
     drop d = {seed, site, DROPOUT ? (u32)*step : 0, (u32)bh, threshold};
     float o[MINE][PAIRS][2] = {}, top[MINE], sum[MINE];
-    UNROLL for (int i = 0; i < MINE; i++) top[i] = LOWEST_F, sum[i] = 0;
+    UNROLL for (int i = 0; i < MINE; i++) {
+        top[i] = 0.5f * LOWEST_F; /* finite also times LOG2_E */
+        sum[i] = 0;
+    }
 
     copy_rows<ROWS, true>(shared_address(q), head + (i64)row * stride, stride, T - row);
     copy_rows<KEYS, true>(shared_address(k), keys, stride, T);

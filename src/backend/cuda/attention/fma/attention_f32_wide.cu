@@ -39,7 +39,10 @@ attention_forward(const float *qkv, const int *step, float *y, float *lse, int T
     clear(o);
     clear(s);
     /* `top` begins above -inf, because all scores of a row in the first tile may be -inf. */
-    UNROLL for (int i = 0; i < R; i++) top[i] = LOWEST_F, sum[i] = 0;
+    UNROLL for (int i = 0; i < R; i++) {
+        top[i] = 0.5f * LOWEST_F; /* finite also times LOG2_E */
+        sum[i] = 0;
+    }
 
     constexpr int TILE_SLICES = PARTS + ROW_PARTS; /* slices of a tile: keys, then values */
     int slices = ceil_div(n, TILE) * TILE_SLICES;

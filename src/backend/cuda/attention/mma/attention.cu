@@ -295,7 +295,7 @@ attention_forward(const T_X *qkv, const int *step, T_X *y, float *lse, int T, in
     rows r;
     r.first = row + warp * ROWS;
     UNROLL for (int m = 0; m < TILES; m++) {
-        r.top[m][0] = r.top[m][1] = LOWEST_F;
+        r.top[m][0] = r.top[m][1] = 0.5f * LOWEST_F; /* finite also times LOG2_E */
         r.sum[m][0] = r.sum[m][1] = 0;
         UNROLL for (int n = 0; n < COLUMNS; n++)
             r.o[m][n][0] = r.o[m][n][1] = r.o[m][n][2] = r.o[m][n][3] = 0;

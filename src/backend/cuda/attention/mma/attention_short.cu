@@ -160,7 +160,7 @@ attention_short(const bf16 *qkv, const int *step, bf16 *y, float *lse, int T, in
         }
         clear(r.o);
         UNROLL for (int m = 0; m < M; m++) {
-            r.top[m][0] = r.top[m][1] = LOWEST_F;
+            r.top[m][0] = r.top[m][1] = 0.5f * LOWEST_F; /* finite also times LOG2_E */
             r.sum[m][0] = r.sum[m][1] = 0;
         }
         int end = query >= T ? 0 : CAUSAL ? min(query + OWN, T) : T;
