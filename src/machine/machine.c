@@ -148,3 +148,11 @@ bool machine_has_slow_bf16(const struct machine *m)
     const struct machine_peak *bf16 = machine_peak(m, MACHINE_BF16);
     return f32 && bf16 && f32->flops > bf16->flops;
 }
+
+bool machine_find(struct machine *m, const struct device *device, int64_t threads, struct arena *a)
+{
+    const char *path = machine_path(a);
+    if (machine_identify(m, device, a) != ST_OK) return false;
+    if (threads && !m->gpu) m->threads = (int)threads;
+    return path && machine_read(m, path, a);
+}

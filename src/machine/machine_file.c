@@ -149,14 +149,6 @@ const char *machine_path(struct arena *a)
     return folder ? arena_printf(a, "%s/machine.json", folder) : NULL;
 }
 
-bool machine_find(struct machine *m, const struct device *device, int64_t threads, struct arena *a)
-{
-    const char *path = machine_path(a);
-    if (machine_identify(m, device, a) != ST_OK) return false;
-    if (threads && !m->gpu) m->threads = (int)threads;
-    return path && machine_read(m, path, a);
-}
-
 /* Removes three kinds of records: invalid records; records of the same machine, which are first
  * merged into `m` unless `forget` is set; and the oldest records above the limit. */
 static void drop_old(json_t *records, struct machine *m, bool forget, struct arena *a)

@@ -140,7 +140,7 @@ static const struct op_case large[] = {
     {OP_LINEAR_GELU, .attr.linear = {.keep = true},
      .in = {{MATRIX(16384, 768)},
             {MATRIX(768, 3072)},
-            {.type = {DT_F32, 1, {3072}}, .wide = true}}},
+            {.type = {DT_F32, 1, {3072}}, .stays_f32 = true}}},
     {OP_LINEAR_GELU, .attr.linear = {.keep = true, .tanh = true},
      .in = {{MATRIX(16384, 768)}, {MATRIX(768, 3072)}, {.type = {DT_F32, 1, {3072}}}}},
     {OP_MATMUL_GELU_GRAD, .attr.matmul = {.tb = true},
@@ -151,8 +151,8 @@ static const struct op_case large[] = {
 
 /* The sums over ranks, which no case of `strobe check` has: they need other ranks. */
 static const struct op_case sums[] = {
-    {OP_ALL_REDUCE, .attr.group = {2}, .in = {{.type = {DT_F32, 1, {5003}}, .wide = true}}},
-    {OP_REDUCE_SCATTER, .attr.group = {8}, .in = {{.type = {DT_F32, 1, {5003}}, .wide = true}}},
+    {OP_ALL_REDUCE, .attr.group = {2}, .in = {{.type = {DT_F32, 1, {5003}}, .stays_f32 = true}}},
+    {OP_REDUCE_SCATTER, .attr.group = {8}, .in = {{.type = {DT_F32, 1, {5003}}, .stays_f32 = true}}},
 };
 
 /* The cases of heads of 256 are causal or lack dropout; without a mask and with dropout the forward
