@@ -152,7 +152,8 @@ static const struct op_case large[] = {
 /* The sums over ranks, which no case of `strobe check` has: they need other ranks. */
 static const struct op_case sums[] = {
     {OP_ALL_REDUCE, .attr.group = {2}, .in = {{.type = {DT_F32, 1, {5003}}, .stays_f32 = true}}},
-    {OP_REDUCE_SCATTER, .attr.group = {8}, .in = {{.type = {DT_F32, 1, {5003}}, .stays_f32 = true}}},
+    {OP_REDUCE_SCATTER, .attr.group = {8},
+     .in = {{.type = {DT_F32, 1, {5003}}, .stays_f32 = true}}},
 };
 
 /* The cases of heads of 256 are causal or lack dropout; without a mask and with dropout the forward
