@@ -1,5 +1,6 @@
 /* strobe profile CONFIG: where the time of a training step goes. */
 #include "backend/communicator.h"
+#include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/isa.h"
 #include "base/own.h"
@@ -71,7 +72,10 @@ static enum status open_and_run(const struct config *c, int64_t vocab, struct op
     if (st == ST_OK) st = random_step_open(e, c, vocab, crew->communicator, a);
     opened = st == ST_OK;
     if (crew->communicator) crew->listening = opened;
-    if (opened) st = profile_run(e, &o->run, ret, a);
+    if (opened)
+        st = profile_run(e, &o->run, ret, a);
+    else
+        crew_end(crew); /* its threads read `job` */
     if (st != ST_OK && opened) close_all(o, e);
     return st;
 }
@@ -127,28 +131,70 @@ static enum status keep(const struct profile *p, const struct options *o, struct
     return ST_OK;
 }
 
-/* Starts this command again as one process for each rank, unless ranks are to be threads: the
- * processes of a GPU each, or those that the user wants. On a CPU threads show the kernels of all
- * ranks. */
+/* --- ranks that are processes ----------------------------------------------------------------- */
+
+/* Whether ranks are to be processes: with a GPU each, or because the user wants it. On a CPU
+ * threads show the kernels of all ranks. */
+static enum status wants_processes(const struct config *c, bool *ret)
+{
+    struct device device;
+    *ret = false;
+    if (c->ranks.count == 1) return ST_OK;
+    TRY(device_of(c, &device));
+    if (device.backend->host_memory && c->ranks.by != RANKS_MPI) return ST_OK;
+    return mpirun_is_needed(c, ret);
+}
+
+/* Starts this command again as one process for each rank, if ranks are to be processes. */
 static enum status start_processes(int argc, char **argv, const struct options *o, struct arena *a)
 {
     struct config c;
-    struct device device;
-    bool needed;
+    bool wanted;
     TRY(command_read_config(&c, argc, argv, true, a));
-    if (c.ranks.count == 1 || o->run.turns) return ST_OK;
-    TRY(device_of(&c, &device));
-    if (device.backend->host_memory && c.ranks.by != RANKS_MPI) return ST_OK;
-    TRY(mpirun_is_needed(&c, &needed));
-    return needed ? mpirun_run(c.ranks.count, a) : ST_OK;
+    if (o->run.turns) return ST_OK; /* mpirun passes on no socket */
+    TRY(wants_processes(&c, &wanted));
+    return wanted ? mpirun_run(c.ranks.count, a) : ST_OK;
+}
+
+/* What all processes must have resolved alike. */
+struct beginning {
+    char config[HASH_HEX];
+    int64_t vocab;
+};
+
+static struct beginning beginning_of(const struct planned *p)
+{
+    struct beginning b = {.vocab = p->vocab};
+    struct str s = {0};
+    config_print(&p->config, &s);
+    hash_bytes(str_text(&s), s.len, b.config);
+    str_release(&s);
+    return b;
+}
+
+/* On rank 0, before it opens its engine: the others open theirs. */
+static enum status begin_processes(const struct options *o, const struct planned *p)
+{
+    struct beginning b = beginning_of(p);
+    return communicator_tell(o->crew.communicator, &b, sizeof b);
+}
+
+/* On the other ranks: waits until rank 0 begins. */
+static enum status wait_for_beginning(const struct options *o, const struct planned *p)
+{
+    struct beginning own = beginning_of(p), b = {.vocab = 0};
+    TRY(communicator_tell(o->crew.communicator, &b, sizeof b));
+    if (own.vocab == b.vocab && !strcmp(own.config, b.config)) return ST_OK;
+    return fail(ST_USAGE,
+                "it has another configuration than rank 0; use the same files on all machines, and "
+                "set dtype, replay and pad_vocab");
 }
 
 /* Of a process of MPI: joins it to the others. Those other than rank 0 run its steps and do not
- * return; what they would say of the configuration, rank 0 says, too. */
+ * return. */
 static enum status join_processes(int argc, char **argv, struct options *o, struct arena *a)
 {
-    struct crew_program program = {
-        arena_printf(a, "%s %s %s", version_number, version_commit, version_mode), mpirun_words(a)};
+    struct crew_program program = mpirun_program(a);
     struct planned planned = {0};
     TRY(crew_join(&o->crew, &program));
     if (!o->crew.communicator) return ST_OK;
@@ -157,14 +203,17 @@ static enum status join_processes(int argc, char **argv, struct options *o, stru
         mpirun_greet();
         return ST_OK;
     }
-    log_set_level(LOG_ERROR);
+    log_set_level(LOG_ERROR); /* rank 0 says it, too */
     enum status st = planned_read(&planned, argc, argv, o->vocab, NULL, a);
     if (st == ST_OK) st = crew_count(&o->crew, &planned.config, planned.config.ranks.count > 1);
     if (st == ST_OK) st = isa_limit(planned.config.plan.isa);
-    if (st != ST_OK) exit(st == ST_USAGE ? 2 : 1);
+    if (st == ST_OK) st = wait_for_beginning(o, &planned);
+    if (st != ST_OK) return crew_fail_process(&o->crew, st);
     struct random_crew_job job = {.config = &planned.config, .vocab = planned.vocab};
     return random_crew_follow(&o->crew, &job);
 }
+
+/* --- one profile ------------------------------------------------------------------------------ */
 
 static enum status run(int argc, char **argv, struct options *o, struct arena *a)
 {
@@ -193,6 +242,7 @@ static enum status run(int argc, char **argv, struct options *o, struct arena *a
     o->run.machine = &m;
     if (!o->steps_given && device.backend->host_memory) o->run.least_ms = LEAST_MS;
     o->run.warmup = device.backend->host_memory ? WARMUP_HOST : WARMUP_DEVICE;
+    TRY(begin_processes(o, &planned));
     TRY(measure(c, planned.vocab, o, &e, &p, a));
     p.command = o->command;
     p.commit = version_commit;
@@ -242,12 +292,20 @@ static enum status profile_variants(const struct variants *v, int argc, char *co
                                     struct arena *a)
 {
     struct job job[VARIANTS_MOST];
+    bool processes = false;
+    for (int i = 0; i < v->n && !processes; i++) {
+        struct config c;
+        TRY(variants_config(v, i, &c, a));
+        TRY(wants_processes(&c, &processes));
+    }
     for (int i = 0; i < v->n; i++)
         job[i] = (struct job){words_of(v, i, argc, argv, a), v->variant[i].name};
-    struct jobs_options o = {.in_turns = variants_fit(v), .warm = 1, .quiet = true};
+    struct jobs_options o = {.in_turns = !processes && variants_fit(v), .warm = 1, .quiet = true};
     if (!o.in_turns)
-        log_info("the variants do not fit in memory together: they are profiled one after the "
-                 "other, so a drift of the machine between them does not cancel");
+        log_info("%s: the variants are profiled one after another, so a drift of the machine "
+                 "between them does not cancel",
+                 processes ? "ranks that are processes cannot take turns"
+                           : "the variants do not fit in memory together");
     enum status st = jobs_run(job, v->n, &o, a);
     if (st == ST_OK && interrupt_noted())
         st = fail(ST_INTERRUPTED, "stopped before all variants were profiled; repeat the command");
@@ -262,6 +320,9 @@ static enum status run_variants(int argc, char **argv, int all, char *const *giv
     if (form->csv)
         return fail(ST_USAGE, "--csv is for one profile; for lists of values use --json or "
                               "--markdown");
+    if (communicator_is_mpi())
+        return fail(ST_USAGE, "a list of values starts a profile for each: start the command "
+                              "without mpirun, and set --ranks=N");
     TRY(variants_read(&v, argc, argv, a));
     TRY(plan_variants(&v, a));
     TRY(profile_variants(&v, all, given, a));

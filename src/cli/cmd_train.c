@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/mpirun.h"
-#include "cli/version.h"
 #include "config/config.h"
 #include "engine/device.h"
 #include "engine/environment.h"
@@ -392,8 +391,7 @@ enum status cmd_train(int argc, char **argv, struct arena *a)
     TRY(command_find_config(argc, argv, &config));
     r.run = config >= 0 && file_is_dir(argv[config]) ? config : -1;
     if (config < 0) TRY(go_without_config(&r, a));
-    struct crew_program program = {
-        arena_printf(a, "%s %s %s", version_number, version_commit, version_mode), mpirun_words(a)};
+    struct crew_program program = mpirun_program(a);
     enum status st = ranks_join(&r.ranks, &program);
     if (st == ST_OK && r.ranks.communicator) mpirun_greet();
     if (st == ST_OK) st = run_request(&r, a);

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "backend/communicator.h"
 #include "base/file.h"
+#include "cli/version.h"
 #include "engine/device.h"
 
 #include <errno.h>
@@ -31,13 +32,20 @@ static char **words_of_process(int *ret_count, struct arena *a)
     return count ? word + 1 : NULL;
 }
 
-const char *mpirun_words(struct arena *a)
+/* One space between the words. */
+static const char *command_line(struct arena *a)
 {
     int words;
     char **word = words_of_process(&words, a);
     const char *all = "";
     for (int i = 0; i < words; i++) all = arena_printf(a, "%s%s%s", all, i ? " " : "", word[i]);
     return all;
+}
+
+struct crew_program mpirun_program(struct arena *a)
+{
+    return (struct crew_program){
+        arena_printf(a, "%s %s %s", version_number, version_commit, version_mode), command_line(a)};
 }
 
 bool mpirun_is_there(void)

@@ -3,11 +3,12 @@
 #define CLI_MPIRUN_H
 
 #include "base/arena.h"
+#include "engine/crew.h"
 
 struct config;
 
-/* The words of the command line of this process, one space between them. */
-const char *mpirun_words(struct arena *a);
+/* This program and the command line of this process, which all ranks must have. */
+struct crew_program mpirun_program(struct arena *a);
 /* Whether this command has to start its ranks by mpirun: ranks_by says so, or leaves the choice and
  * MPI and enough devices are there. ST_UNSUPPORTED: what ranks_by=mpi needs is missing. */
 enum status mpirun_is_needed(const struct config *c, bool *ret);

@@ -118,6 +118,12 @@ enum status crew_follow_process(struct crew *crew, const struct crew_work *w, co
     return end_process(crew, crew_follow(crew->communicator, w, job));
 }
 
+enum status crew_fail_process(struct crew *crew, enum status st)
+{
+    communicator_fail(crew->communicator, st);
+    return end_process(crew, st);
+}
+
 enum status crew_count(const struct crew *crew, struct config *c, bool asked)
 {
     int ranks = communicator_ranks(crew->communicator);

@@ -42,17 +42,19 @@ void crew_set_threads(const struct config *c);
  * GPUs, beginning with that of rank 0. */
 void crew_set_rank(struct config *c, const struct communicator *comm);
 
-/* What must be equal in all processes. */
+/* The words that must be equal in all processes. */
 struct crew_program {
     const char *build;   /* "0.4.0 1a2b3c4d release" */
     const char *command; /* the words of the command line */
 };
-/* If MPI started this process, joins it to the others; else crew->communicator is NULL. All
- * processes return. ST_USAGE: they do not have the same program or command. */
+/* If MPI started this process, joins it to the others; else crew->communicator is NULL. ST_USAGE:
+ * they do not have the same program or command; then only the rank that reports it returns. */
 enum status crew_join(struct crew *crew, const struct crew_program *p);
 /* On a rank of MPI other than 0: follows the orders of rank 0, then ends the process. Returns only
  * a failure that this rank has to report. */
 enum status crew_follow_process(struct crew *crew, const struct crew_work *w, const void *job);
+/* The same for a process that cannot follow because of its last failure, whose status is `st`. */
+enum status crew_fail_process(struct crew *crew, enum status st);
 /* Sets the number of ranks to that of MPI; ST_USAGE if the user `asked` for another number. */
 enum status crew_count(const struct crew *crew, struct config *c, bool asked);
 /* Starts a thread for each other rank. `job`, which is passed to `open`, must outlive the threads.

@@ -23,9 +23,9 @@ struct random_crew_job {
 enum status random_crew_follow(struct crew *crew, const struct random_crew_job *job);
 /* Starts the other ranks of this configuration as threads, each with its own engine and weights;
  * the crew is empty if there is one rank. Rank 0 opens its engine with crew->communicator; then
- * random_step_run runs a step on all ranks. Close the crew before rank 0's engine, even if this
- * function fails. ST_UNSUPPORTED: the configuration wants MPI processes as ranks. `job` and its
- * configuration must outlive the crew. */
+ * random_step_run runs a step on all ranks. Later, even if this function fails, call crew_end,
+ * engine_close of rank 0 and crew_close, in this order. ST_UNSUPPORTED: the configuration wants MPI
+ * processes as ranks. `job` and its configuration must outlive the crew. */
 enum status random_crew_open(struct crew *crew, const struct random_crew_job *job);
 
 #endif

@@ -215,12 +215,12 @@ static enum status start_step(struct random_step *n, int iteration, const struct
 static enum status wait_for_step(struct random_step *n, int iteration)
 {
     struct step_result result;
-    TRY(crew_order(n->engine->communicator, STEP_ORDER_WAIT, iteration, n->mark));
     report(n, RANDOM_STEP_WAITS, iteration, true);
     enum status st = sequence_wait_step(&n->step, &result);
     report(n, RANDOM_STEP_WAITS, iteration, false);
     TRY(st);
     n->done_ns = clock_ns();
+    TRY(crew_order(n->engine->communicator, STEP_ORDER_WAIT, iteration, n->mark));
     return meet(n->engine->communicator, result.loss, &n->loss);
 }
 
@@ -256,6 +256,8 @@ enum status random_step_obey(struct random_step *n, const struct crew_order *o,
 {
     static const struct plan_hooks watched = {.before = look_on};
     int64_t start_ns;
+    BUG_IF(o->what == STEP_ORDER_REPLAY && !sequence_replays(&n->step, hooks),
+           "rank 0 replays a step that this rank cannot replay");
     if (!hooks && o->what == STEP_ORDER_START) hooks = &watched; /* so nothing is replayed */
     return o->what == STEP_ORDER_WAIT ? wait_for_step(n, (int)o->iter)
                                       : start_step(n, (int)o->iter, hooks, &start_ns);

@@ -72,7 +72,7 @@ enum status random_step_feed(struct random_step *n, struct sequence *s, int part
  * ranks. */
 enum status random_step_run(struct random_step *n, int iteration, const struct plan_hooks *hooks,
                             double *ret_ms);
-/* Waits for a step that lookahead launched, if there is one. */
+/* Waits for a step that lookahead launched, if there is one, on all ranks. */
 enum status random_step_finish(struct random_step *n);
 /* On the other ranks: starts a step, or waits for one, as rank 0 orders. */
 enum status random_step_obey(struct random_step *n, const struct crew_order *o,

@@ -403,18 +403,23 @@ static enum status collect_by_trace(struct session *s)
                 s->c->trace.why ? s->c->trace.why : "");
 }
 
-/* Profiles with a device trace. False if that is not possible; p->why says why. */
-static bool traced(struct session *s)
+/* Profiles with a device trace. False if that is not possible; p->why says why. True with a failure
+ * in *ret if a rank failed. */
+static bool traced(struct session *s, enum status *ret)
 {
     const struct backend *b = s->engine->backend;
     struct profile *p = s->p;
+    *ret = ST_OK;
     if (b->host_memory) return false;
     if (s->o->no_trace)
         p->why = "events were requested";
     else if (!b->trace)
         p->why = arena_printf(s->a, "the %s backend has no device trace", b->name);
-    else if (collect_by_trace(s) != ST_OK && !interrupt_noted())
-        p->why = arena_strdup(s->a, fail_message());
+    else
+        *ret = collect_by_trace(s);
+    if (*ret == ST_OK || communicator_has_failed(s->engine->communicator)) return !p->why;
+    *ret = ST_OK;
+    if (!interrupt_noted()) p->why = arena_strdup(s->a, fail_message());
     return !p->why;
 }
 
@@ -440,7 +445,7 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
     TRY(st);
     s.host = host_watch_new(&ret->marks, a);
     if (o->turns > 0) TRY(chunks_take_turn(o, p, 0, 0, 1, 0, a)); /* to warm up */
-    if (!traced(&s)) {
+    if (!traced(&s, &st)) {
         s.random_step.lookahead = false;
         s.kept = NULL;
         s.turn_done = p->chunks = 0;
@@ -454,6 +459,8 @@ enum status collect(struct engine *e, const struct profile_options *o, struct pr
         counters_collect(&s.random_step, s.iteration, ret, p, a);
     }
     random_step_close(&s.random_step);
+    /* mpirun also sends SIGTERM to the other ranks if one is lost */
+    if (st != ST_OK && communicator_has_failed(e->communicator)) return st;
     if (interrupt_noted() && (!ret->ratios || !p->steps))
         return fail(ST_INTERRUPTED,
                     "stopped: there is no profile yet, because no pair of a profiled and an "

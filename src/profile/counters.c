@@ -1,9 +1,10 @@
 /* Hardware counters of one further step, whose kernels are launched one by one. Counters have no
  * marks, so a trace of such a step is made first: its kernels are those that are counted, in the
- * same order. */
+ * same order. There is one rank, or ranks share the process. */
 #include "profile/collect.h"
 
 #include "backend/backend.h"
+#include "backend/communicator.h"
 #include "base/str.h"
 
 #include <math.h>
@@ -75,6 +76,11 @@ void counters_collect(struct random_step *n, int iteration, struct collected *c,
     if (!b->counters) {
         p->counters_why = arena_printf(
             a, "the %s backend has none; --counters needs an NVIDIA GPU (--device=cuda)", b->name);
+        return;
+    }
+    if (!communicator_in_process(n->engine->communicator)) {
+        p->counters_why = "kernels of NCCL run at the same time as others, which a counted kernel "
+                          "must not: leave out --ranks";
         return;
     }
     if (p->by != PROFILE_TRACE) {

@@ -235,8 +235,10 @@ static void take_rows(const struct profile_ranks *r, const struct profile *p,
         int mark = r->marks.first[row->kind] + row->node;
         x->all_ms += row->ms + row->hidden_ms;
         x->hidden_ms += row->hidden_ms;
+        int same = 0; /* with zero=3 a collective runs in each micro-step */
+        for (int k = 0; k < r->collectives; k++) same += r->mark[k] == mark;
         for (int k = 0; k < r->collectives; k++)
-            if (r->mark[k] == mark) x->collective[k].ms += row->ms + row->hidden_ms;
+            if (r->mark[k] == mark) x->collective[k].ms += (row->ms + row->hidden_ms) / same;
     }
 }
 
@@ -253,7 +255,7 @@ void ranks_take(const struct profile_ranks *r, const struct collected *c, struct
         struct profile_collective *one = &x->collective[i];
         *one = describe(r, i);
         one->waited_ms = waits ? 0 : NAN;
-        if (p->machine && one->op == OP_ALL_REDUCE)
+        if (p->machine && one->op == OP_ALL_REDUCE && r->seen == r->ranks)
             one->ceiling = machine_link_rate(p->machine, r->ranks, (double)one->bytes);
     }
     if (p->by == PROFILE_TRACE)

@@ -163,23 +163,25 @@ static bool runs_beside(const struct making *m, const struct activity *x)
 static void fill_gap(struct making *m, int step, enum phase phase, int64_t begin, int64_t end,
                      int64_t from_ns, int64_t to_ns)
 {
-    int64_t left_ns = to_ns - from_ns;
+    int64_t left_ns = to_ns - from_ns, covered_ns = from_ns;
     if (left_ns <= 0) return;
     for (int64_t i = max_i64(m->beside, begin); i < end; i++) {
         const struct activity *x = &m->c->trace.activity[i];
         if (x->start_ns >= to_ns) break;
         if (i == m->beside && x->end_ns <= from_ns) m->beside = i + 1;
         if (!runs_beside(m, x)) continue;
-        int64_t ns = min_i64(x->end_ns, to_ns) - max_i64(x->start_ns, from_ns);
+        int64_t ns = min_i64(x->end_ns, to_ns) - max_i64(x->start_ns, covered_ns);
         if (ns <= 0) continue;
         struct profile_row *r = &m->p->row[m->row_of[i]];
         r->step_ms[step] += 1e-6 * (double)ns;
         r->hidden_ms -= 1e-6 * (double)ns / m->p->steps;
+        m->ms[r->phase][step] += 1e-6 * (double)ns;
+        covered_ns = min_i64(x->end_ns, to_ns);
         left_ns -= ns;
     }
     m->gaps += left_ns > 0;
     m->idle[phase][step] += 1e-6 * (double)left_ns;
-    m->ms[phase][step] += 1e-6 * (double)(to_ns - from_ns);
+    m->ms[phase][step] += 1e-6 * (double)left_ns;
 }
 
 static void sweep_step(struct making *m, int step, int64_t begin, int64_t end)

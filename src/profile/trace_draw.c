@@ -345,10 +345,12 @@ static void write_arrow(struct drawing *d, int64_t from_ns, int lane, int64_t to
 
 /* The first activity from *from on that has the mark (-1: any) and did not begin before its launch;
  * -1: there is none. *from becomes the next one. */
-static int64_t launched_by(const struct profile_record *r, int step, int mark, int64_t launch_ns,
+static int64_t launched_by(const struct drawing *d, int step, int mark, int64_t launch_ns,
                            int64_t *from)
 {
+    const struct profile_record *r = &d->p->record;
     for (int64_t i = *from; i < r->end[step]; i++) {
+        if (is_collective(d, i)) continue; /* they may start after kernels that follow them */
         const struct activity *x = &r->activity[i];
         if (x->kind != ACTIVITY_KERNEL || x->start_ns < launch_ns) continue;
         if (mark >= 0 && x->mark != mark) continue;
@@ -372,7 +374,7 @@ static void write_arrows(struct drawing *d, int step)
         const struct profile_action *x = &r->action[i];
         bool launches = x->part == RANDOM_STEP_STARTS && (x->mark >= 0) == each;
         if (x->step != step || !launches || x->span.end_ns < x->span.start_ns) continue;
-        int64_t at = launched_by(r, step, x->mark, x->span.start_ns, &from);
+        int64_t at = launched_by(d, step, x->mark, x->span.start_ns, &from);
         if (at >= 0 && d->lane[at] >= 0)
             write_arrow(d, x->span.start_ns, d->lane[at], r->activity[at].start_ns);
     }

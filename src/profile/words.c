@@ -469,7 +469,7 @@ static void add_communication(struct writer *s)
         "compute (hidden), %s ms exposed%s",
         number(s, c->all_ms, 3), number(s, c->hidden_ms, 3), percent(c->hidden_ms, c->all_ms),
         number(s, c->exposed_ms, 3), waits_words(s, c));
-    if (s->p->machine && machine_link_rate(s->p->machine, c->ranks, 1) == 0)
+    if (c->seen == c->ranks && s->p->machine && machine_link_rate(s->p->machine, c->ranks, 1) == 0)
         ADD(s, "link",
             "all-reduces of %d ranks were not measured: `strobe machine --ranks=%d` measures the "
             "ceiling of their GB/s",

@@ -140,6 +140,7 @@ static void test_collectives_run_beside(void **state)
     trace_join(&(struct trace_input){r, 8, c, 2, two, 2, NULL, 0}, &t, &a);
     assert_string_equal(marks(&t, &a), "0:10 0:11 0:20 0:21 1:-1 1:-1 1:-1 1:-1");
     assert_int_equal(t.unmatched, 4);
+    assert_non_null(strstr(t.why, "those of NCCL were not recognized"));
     arena_release(&a);
 }
 

@@ -93,6 +93,18 @@ for replay in true false; do
         fail "replay=$replay: communication of $sum ms in the profile, $shown ms in the trace"
 done
 
+# a profile reports why a rank failed
+for how in init call async; do
+    words='NCCL cannot sum'
+    [ $how = init ] && words='NCCL cannot join'
+    EMU_NCCL=$how EMU_NCCL_AFTER=3 "$STROBE" profile tiny.conf $short $two --steps=3 \
+        --rank_timeout=4 --replay=true --out_dir=profile >out 2>&1 && fail "$how: a profile"
+    grep -q "$words" out || fail "profile, $how: no '$words' in: $(cat out)"
+    echo "profile, $how: $(grep '^strobe: ' out | grep -v ': warning: ')"
+done
+expect 2 "start the command without mpirun" mpirun -q --oversubscribe --allow-run-as-root -n 2 \
+    "$STROBE" profile tiny.conf $short --dtype=float32,bfloat16 --out_dir=profile
+
 # failed WORDS HOW...: the training ends within a minute, with one sentence, as the stand-in fails.
 # From the second step on it is captured, and an abort of NCCL waits until the graph is freed.
 failed() {

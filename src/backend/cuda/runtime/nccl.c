@@ -138,7 +138,8 @@ static void *end_process(void *user)
     bool stuck = n->waiters > 0;
     pthread_mutex_unlock(&n->mutex);
     if (!n->rank && !stuck) sleep_ms(ENDING_MS - STUCK_MS);
-    snprintf(text, sizeof text, "%s; continue from the last checkpoint with --init_from=resume",
+    snprintf(text, sizeof text,
+             "%s; a training continues from its last checkpoint with --init_from=resume",
              n->why.message);
     if (communicator_reports(n->communicator)) log_end(text);
     _exit(1);

@@ -94,10 +94,10 @@ static int64_t next_played(const struct trace_input *in, int64_t i)
     return i;
 }
 
-/* CUPTI's name may be mangled. */
+/* CUPTI's name may be mangled, and names of NCCL differ in what follows "nccl". */
 static bool is_beside(const struct trace_record *r)
 {
-    return r->kind == ACTIVITY_KERNEL && r->name && strstr(r->name, "ncclDevKernel");
+    return r->kind == ACTIVITY_KERNEL && r->name && strstr(r->name, "nccl");
 }
 
 static bool goes_beside(const struct trace_replay *p, int64_t k)
@@ -282,6 +282,11 @@ static void join_calls(struct trace_input *in, struct trace *ret, struct arena *
 
 static const char *describe(const struct misfit *m, struct arena *a)
 {
+    if (m->of_wrong && m->found == m->wanted)
+        return arena_printf(a,
+                            "%lld kernels and copies of replayed graphs could not be attributed: "
+                            "those of NCCL were not recognized; use --replay=false",
+                            (long long)m->of_wrong);
     if (m->of_wrong)
         return arena_printf(
             a,

@@ -124,13 +124,18 @@ void tracer_capture_begin(struct tracer *t)
     bind(t);
 }
 
-/* Event and stream-join nodes are not recorded as activities. */
-static bool is_activity(CUgraphNode node)
+static CUgraphNodeType type_of(CUgraphNode node)
 {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    return cuda_driver(NULL)->cuGraphNodeGetType(node, &type) == CUDA_SUCCESS &&
-           (type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
-            type == CU_GRAPH_NODE_TYPE_MEMSET);
+    (void)cuda_driver(NULL)->cuGraphNodeGetType(node, &type); /* leaves EMPTY if it fails */
+    return type;
+}
+
+/* Event and stream-join nodes are not recorded as activities. */
+static bool is_activity(CUgraphNodeType type)
+{
+    return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+           type == CU_GRAPH_NODE_TYPE_MEMSET;
 }
 
 /* Assigns marks to the activities of a captured graph. Nodes are in order of creation, so the nodes
@@ -143,8 +148,9 @@ static void keep(struct tracer *t, const CUgraphNode *node, const bool *without,
     ret->beside = ARENA_NEW(&t->arena, bool, (int64_t)n + 1);
     for (size_t i = 0; i < n; i++) {
         while (b + 1 < t->bounds && t->bound[b + 1].nodes <= i) b++;
-        if (without[i] || !is_activity(node[i])) continue;
-        ret->beside[ret->activities] = t->bound[b].beside;
+        CUgraphNodeType type = type_of(node[i]);
+        if (without[i] || !is_activity(type)) continue;
+        ret->beside[ret->activities] = t->bound[b].beside && type == CU_GRAPH_NODE_TYPE_KERNEL;
         ret->mark[ret->activities++] = t->bound[b].mark;
     }
 }
