@@ -93,7 +93,7 @@ static enum status end_process(struct crew *crew, enum status st)
     communicator_close(crew->communicator);
     crew->communicator = NULL;
     if (reports) return st;
-    exit(st == ST_OK ? 0 : 1);
+    exit(st == ST_OK ? 0 : st == ST_USAGE ? 2 : 1);
 }
 
 enum status crew_join(struct crew *crew, const struct crew_program *p)

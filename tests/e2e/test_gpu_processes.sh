@@ -97,7 +97,7 @@ done
 for how in init call async; do
     words='NCCL cannot sum'
     [ $how = init ] && words='NCCL cannot join'
-    EMU_NCCL=$how EMU_NCCL_AFTER=3 "$STROBE" profile tiny.conf $short $two --steps=3 \
+    EMU_NCCL=$how EMU_NCCL_AFTER=1 "$STROBE" profile tiny.conf $short $two --steps=3 \
         --rank_timeout=4 --replay=true --out_dir=profile >out 2>&1 && fail "$how: a profile"
     grep -q "$words" out || fail "profile, $how: no '$words' in: $(cat out)"
     echo "profile, $how: $(grep '^strobe: ' out | grep -v ': warning: ')"
