@@ -121,9 +121,8 @@ const struct machine_copy *machine_copy_fastest(const struct machine *m);
 
 /* Sets dtype, replay and pad_vocab if they are auto (config_choose). `before` is the configuration
  * of the run that is continued, or NULL. `say`: for a new run, prints one line with the features
- * that were enabled. If one of them is auto, limits the instruction sets to plan.isa.
- * The record of a CPU is that of
- * plan.threads or else of the threads in use. */
+ * that were enabled. If one of them is auto, limits the instruction sets to plan.isa. The record of
+ * a CPU is that of plan.threads or else of the threads in use. */
 enum status machine_choose(struct config *c, const struct config *before, bool say,
                            struct arena *a);
 
